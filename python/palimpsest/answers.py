@@ -5,7 +5,8 @@ that wait for them, are left out if layers acknowledge writes at different times
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from . import units
 from .metrics import METRICS, Metric, best, labelled_notes, relative, response_time, unequal_promises
@@ -134,8 +135,14 @@ def life(years: float) -> str:
     return f"{units.number(years * factor)} {unit}"
 
 
+def _slowdown(tenant: Mapping[str, Any]) -> float | None:
+    """The mean response time of a tenant over that of the tenant alone, if measured."""
+    found: float | None = (tenant.get("slowdown") or {}).get("mean")
+    return found
+
+
 def run(result: Result) -> str:
-    """One sentence on a run: response times, flash written, and life."""
+    """One sentence on a run: response times, flash written, the slowest tenant, and life."""
     times = result["latency_ns"] or {}
     said = [
         f"{kind}s within {response_time(times[kind], 'p99')}"
@@ -145,6 +152,10 @@ def run(result: Result) -> str:
     parts = [f"99 % of {_listed(said)}".replace("within", "end within", 1)] if said else []
     if result["write_amplification"] is not None:
         parts.append(f"flash stores {units.ratio(result['write_amplification'])} bytes for each byte written")
+    slowed = [(means, each["name"]) for each in result.get("tenants") or () if (means := _slowdown(each))]
+    if slowed:
+        most, name = max(slowed)
+        parts.append(f"beside the other tenants {name} takes {units.ratio(most)} times as long as alone")
     worn = result.get("endurance") or {}
     if worn.get("years") is not None:
         parts.append(f"at this load the drive lasts {life(worn['years'])}")

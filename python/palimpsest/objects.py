@@ -131,7 +131,7 @@ def sentence(found: Sequence[dict[str, Any]]) -> str:
     )
     lives = [each["dwpd_5_years"] for each in found]
     if all(lives):
-        said += f"; the drive takes {ratio(lives[0] / lives[1])} times the writes"
+        said += f"; with a handle each the drive endures {ratio(lives[0] / lives[1])} times as many writes"
     return f"{said}; {percent(found[0]['hit_ratio'])} of gets hit"
 
 

@@ -191,8 +191,9 @@ def _tenant_table(results: Sequence[Result]) -> str:
     rows = [
         (name + of, *cells, *[""] * (len(heads) - len(cells))) for of, _, rows in tables for name, cells in rows
     ]  # fmt: skip
-    said = ("; ".join(f"{name} {fact}" for name, fact in tenants.facts(result)) for result in results)
-    says = "".join(f'<p class="caption">{escape(each)}</p>' for each in said if each)
+    said = [(result.label, "; ".join(f"{name} {fact}" for name, fact in tenants.facts(result))) for result in results]
+    of_run = [f"{label}: {fact}" if len(results) > 1 else fact for label, fact in said if fact]
+    says = "".join(f'<p class="caption">{escape(each)}</p>' for each in of_run)
     return shell.records(["tenant", *heads], rows) + says if rows else ""
 
 

@@ -14,7 +14,7 @@ from .charts.common import trace
 from .files import write_in_order
 from .listing import pairs
 from .page import Section
-from .units import ABSENT, count, nanoseconds, percent, ratio, size, volume_name
+from .units import ABSENT, count, exact_size, nanoseconds, percent, ratio, size, volume_name
 
 Description = Mapping[str, Any]
 Row = tuple[str, str]
@@ -218,6 +218,18 @@ def _hot_chart(description: Description) -> charts.Specification | None:
 _KINDS = (("all", "all", 2), ("read", "reads", 0), ("write", "writes", 1))
 
 
+_MOST_TICKS = 6
+
+
+def _size_ticks(mebibytes: Sequence[float]) -> dict[str, Any]:
+    """Ticks of a logarithmic axis at few powers of two, in words."""
+    powers = [math.log2(each) for each in mebibytes if each > 0]
+    low, high = math.ceil(min(powers, default=0)), math.floor(max(powers, default=0))
+    step = max(1, math.ceil((high - low + 1) / _MOST_TICKS))
+    ticks = [2.0**power for power in range(low, high + 1, step)]
+    return {"tickvals": ticks, "ticktext": [exact_size(round(each * 2**20)) for each in ticks]}
+
+
 def _miss_chart(curves: Sequence[tuple[str, int, Mapping[str, Any]]]) -> charts.Specification | None:
     """Miss ratios by the size of an LRU cache: curves by name and slot of colour."""
     lines = []
@@ -225,8 +237,9 @@ def _miss_chart(curves: Sequence[tuple[str, int, Mapping[str, Any]]]) -> charts.
         if reuse["misses"]:
             sizes = [point["cache_bytes"] / 2**20 for point in reuse["misses"]]
             lines.append(_line(name, slot, sizes, [100 * point["miss_ratio"] for point in reuse["misses"]]))
+    sizes = [size for line in lines for size in line["x"]]
     layout = {
-        "xaxis": {"title": {"text": "LRU cache (MiB)"}, "type": "log"},
+        "xaxis": {"title": {"text": "LRU cache"}, "type": "log", **_size_ticks(sizes)},
         "yaxis": {"title": {"text": "misses (% of page accesses)"}, "range": [0, 101]},
     }
     return {"data": lines, "layout": layout} if lines else None

@@ -3,6 +3,7 @@
 Names of users hold HTML, which the pages must show as text.
 """
 
+import re
 import signal
 import subprocess
 import sys
@@ -111,6 +112,9 @@ def test_a_trace_with_a_hostile_name(browser: webdriver.Chrome, tmp_path: Path) 
     assert "900 requests" in said
     assert HOSTILE in browser.find_element(By.TAG_NAME, "header").text
     assert "address (MiB)" in browser.find_element(By.ID, "writes").text
+    ticks = browser.find_elements(By.CSS_SELECTOR, "#misses .xtick text")
+    assert len(ticks) >= 2
+    assert all(re.fullmatch(r"\d+ [KM]iB", tick.text) for tick in ticks), [tick.text for tick in ticks]
 
 
 def test_the_page_of_a_served_drive_lives(browser: webdriver.Chrome) -> None:

@@ -194,6 +194,13 @@ def test_a_table_of_a_load_is_a_measurement(tmp_path: Path) -> None:
 
 
 @pytest.mark.unit
+def test_a_stopped_fit_says_how_many_points_it_keeps(tmp_path: Path) -> None:
+    assert running.kept(tmp_path) == 0
+    (tmp_path / "evaluations.jsonl").write_text('{"key": "a", "ours": [1.0]}\n{"key": "b", "ours": [2.0]}\n{"key"')
+    assert running.kept(tmp_path) == 2, "a line cut short is no point"
+
+
+@pytest.mark.unit
 def test_time_left_is_known_before_the_first_point_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])

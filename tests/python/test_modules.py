@@ -20,7 +20,7 @@ charts.volumes charts.handles charts.__init__ page fio_output against report out
 parameters needs commands completion run_options images
 serving nvme attaching mounting wear wom traces trace_report trace_commands objects frames
 sweeps.values sweeps.conditions sweeps.lines sweeps.definition sweeps.task sweeps.worker sweeps.store sweeps.points
-sweeps.finished sweeps.frontier sweeps.table sweeps.show sweeps.charts sweeps.report sweeps.results
+sweeps.finished sweeps.table sweeps.charts sweeps.frontier sweeps.show sweeps.report sweeps.results
 sweeps.cluster sweeps.local sweeps.dask_engine sweeps.ray_engine sweeps.engines sweeps.board
 sweeps.runs sweeps.driver sweeps.command sweeps.__init__
 paper.styles paper.series paper.draw paper.latex paper.command paper.__init__

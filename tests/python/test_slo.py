@@ -120,6 +120,17 @@ def test_the_sentence_claims_only_what_was_run() -> None:
 
 
 @pytest.mark.unit
+def test_the_sentence_has_words_for_axes() -> None:
+    axes: dict[str, Any] = {"ftl": "page", "host.iodepth": 4, "workload.bs": "4k"}
+    for p99, begins in ((400, "With layer page, a queue depth of 4, request size 4k, read p99"), (600, "No configur")):
+        point = PointResult(axes, "0", "done", None, Result({"latency_ns": {"read": {"p99": p99, "p50": 1}}}))
+        made = frontier(Sweep("t", list(axes), [point], 1, shown={"slo": "read.p99<500ns"}))
+        assert made is not None
+        assert made.sentence.startswith(begins)
+        assert "layer page" in made.sentence
+
+
+@pytest.mark.unit
 def test_a_configuration_holds_with_each_seed() -> None:
     for values, holds in (((400, 450), True), ((400, 600), False), ((400, None), False)):
         (one,) = found({("7%", 20_000, seed): value for seed, value in enumerate(values)}).configurations

@@ -7,7 +7,7 @@ import pytest
 
 import palimpsest as ps
 from conftest import Command, figures
-from palimpsest import charts, tenants
+from palimpsest import answers, charts, tenants
 
 SMALL = ("--ssd", "mga-8k", "--set", "ssd.blocks_per_plane=64", "--precondition", "fill:90%")
 READER = "bs=4k,runtime=10ms,time_based,name=reader,rw=randread"
@@ -37,6 +37,8 @@ def test_a_result_has_rows_and_facts_of_tenants(fake: Any) -> None:
     assert [run["name"] for run in (charts.specification("tenants", [result]) or {})["data"]] == [
         "reads", "reads alone", "writes", "writes alone",
     ]  # fmt: skip
+    assert "; beside the other tenants volume 2 takes 2.50 times as long as alone" in answers.run(result)
+    assert "alone" not in answers.run(ps.run("oltp"))
     assert "2.50" in result._repr_html_() or result.to_dict()["tenancy"]["fairness"]
 
 

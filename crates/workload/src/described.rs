@@ -29,10 +29,8 @@ pub fn set<S>(
         let (name, value) = part.split_once('=').unwrap_or((part, ""));
         let (name, value) = (name.trim(), value.trim());
         let Some(&(key, expected, _, set)) = keys.iter().find(|key| key.0 == name) else {
-            let names = keys.iter().map(|key| key.0);
-            let hint = near(name, names.clone());
-            let hint =
-                if hint.is_empty() { format!("; expected {}", names.collect::<Vec<_>>().join(" ")) } else { hint };
+            let hint = near(name, keys.iter().map(|key| key.0));
+            let hint = if hint.is_empty() { "; expected a key of docs/objects.md" } else { hint.as_str() };
             let place = format!("--workload {}", shown(text));
             return Err(Error::input(place, format!("no key of {what} is called {name:?}{hint}")));
         };

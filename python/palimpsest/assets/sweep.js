@@ -271,7 +271,8 @@ function drawConditions() {
   const axis = sweep.axes.find(each => found.costs.includes(each.name)) ?? sweep.axes.find(each => each.name !== "seed");
   const groups = new Map();
   for (const {axes, figures, ...point} of found.configurations) {
-    const others = Object.entries(axes).filter(([name]) => name !== axis?.name).map(pair => pair.join(" ")).join(", ");
+    const others = Object.entries(axes).filter(([name]) => name !== axis?.name)
+      .map(([name, value]) => `${sweep.axes.find(each => each.name === name)?.words ?? name} ${value}`).join(", ");
     const all = groups.get(others) ?? groups.set(others, []).get(others);
     if (figures[figure] !== null) all.push({...point, x: String(axes[axis?.name] ?? "-"), y: figures[figure]});
   }

@@ -76,8 +76,9 @@ def _tiles(found: dict[str, Any]) -> str:
         ("states checked", f"{explored['states']:,}"),
         ("fail", f"{explored['failed']:,}"),
         ("states of the cache", f"{explored['of_the_cache']:,}"),
-        (f"cuts in {explored['flash_operations']:,} flash operations", f"{explored['cuts']:,}"),
-        (f"writes, {recorded['flushes']:,} flushes", f"{recorded['writes']:,}"),
+        ("cuts of the drive", f"{explored['cuts']:,}"),
+        ("writes", f"{recorded['writes']:,}"),
+        ("flushes", f"{recorded['flushes']:,}"),
         ("written", size(recorded["bytes"])),
     )
     return tiles(shown)

@@ -128,7 +128,8 @@ class _Recorder:
             listen()
         if outcome.status:
             what = outcome.line.replace(f"status {outcome.status}", "it printed nothing")
-            raise InputError(f"{option} {text_of(step)!r}: failed, status {outcome.status}: {what}")
+            failed = f"{option} {text_of(step)!r}: failed, status {outcome.status}: {what}"
+            raise InputError(f"{failed}; expected status 0 on the first disk")
 
     def _mount(self) -> str:
         device = None if self._device is None else self._device.path

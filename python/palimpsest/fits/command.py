@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from ..commands import command, say, show
+from ..errors import Interrupted
 from ..parameters import COUNT, SEED, Choice, jobs_option, json_option, make_folder, out_option, size_type
 from ..sweeps.engines import ENGINES
 
@@ -72,8 +73,13 @@ def fit(
         how=How(workload=workload, capacity=capacity, precondition=precondition),
     )  # fmt: skip
 
-    with Work() as work:
-        made = running.fit(measurements, settings, out, work)
+    try:
+        with Work() as work:
+            made = running.fit(measurements, settings, out, work)
+    except (KeyboardInterrupt, Interrupted):
+        if out is not None and (kept := running.kept(out)):
+            say(f"{kept:,} points are kept in {out}; the same command resumes")
+        raise
     show(outputs.to_json(made) if as_json else outputs.render(made))
     if out is not None:
         outputs.write(made, out)

@@ -88,7 +88,7 @@ def _samples(path: Path) -> dict[str, list[_Sample]]:
         if value and direction < len(_DIRECTIONS) - 1:
             found.setdefault(_DIRECTIONS[direction], []).append(_Sample(float(value), block))
     if not found:
-        raise InputError(f"{path}: the log has no reads and no writes")
+        raise InputError(f"{path}: the log has no reads and no writes; expected lines of them")
     return found
 
 

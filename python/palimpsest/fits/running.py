@@ -30,6 +30,9 @@ EFFECT, SEARCH, CHOICES, ALL, RANGES = "effect of keys", "search", "other choice
 PREDICT = "predictions"
 """Steps of a stage, and of the end."""
 
+_EVALUATIONS = "evaluations.jsonl"
+"""The file of the evaluated points in the folder of a fit."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -140,6 +143,14 @@ def _share(text: str) -> float:
     return share
 
 
+def kept(folder: Path) -> int:
+    """The number of evaluated points that a fit keeps in a folder."""
+    try:
+        return (folder / _EVALUATIONS).read_bytes().count(b"\n")
+    except OSError:
+        return 0
+
+
 def fit(
     paths: Sequence[Path],
     settings: Settings,
@@ -174,7 +185,7 @@ def _fit(
     seen = tuple(frozenset(_groups(each)) - out for each, out in zip(measurements, hidden, strict=True))
     evaluations = Evaluations(
         cores(settings.jobs),
-        None if folder is None else folder / "evaluations.jsonl",
+        None if folder is None else folder / _EVALUATIONS,
         _depends_on(paths, settings),
         run,
         work,

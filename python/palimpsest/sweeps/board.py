@@ -75,9 +75,10 @@ class SweepBoard(Board):
 
     def _line(self) -> str:
         with self._lock:
+            if not self._total:
+                return f"{self._what}: preparing"
             elapsed, came = time.monotonic() - self._started, self._came()
-            share = f" ({100 * came / self._total:.0f} %)" if self._total else ""
-            return f"{self._what}: {self._said(elapsed, came)}{share}"
+            return f"{self._what}: {self._said(elapsed, came)} ({100 * came / self._total:.0f} %)"
 
     def _show(self, identity: str | None) -> None:
         elapsed = time.monotonic() - self._started

@@ -65,8 +65,8 @@ def sweep(
     planned = driver.plan(file, out, strict=strict, slo=slo)
     for note in planned.notes:
         say(f"note: {note}")
+    find(engine, address, point_timeout)
     if dry_run:
-        find(engine, address, point_timeout)
         _print_plan(planned, as_json, fresh=fresh)
         return
     labels = {point.identity: point.label for point in planned.points}

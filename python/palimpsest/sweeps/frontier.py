@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..metrics import metric_of, unit
+from .charts import words
 from .conditions import Condition, conditions
 from .finished import FinishedPoints, PointResult
 from .values import Value, axis_text, measures
@@ -42,11 +43,6 @@ class Configuration:
     values: tuple[float | None, ...]
     costs: tuple[float, ...]
     holds: bool
-
-    @property
-    def label(self) -> str:
-        """The values of the axes in a few words."""
-        return ", ".join(f"{key} {axis_text(value)}" for key, value in self.axes.items()) or "the base"
 
 
 class Frontier:
@@ -83,13 +79,13 @@ class Frontier:
         near = min(known, key=lambda each: max(map(Condition.miss, self.conditions, each.values)))
         pairs = zip(self.conditions, near.values, strict=True)
         shown = (f"{each.metric.label} of {each.metric.show(value)}" for each, value in pairs)
-        return f"{said}; the nearest is {near.label}, with {' and '.join(shown)}."
+        return f"{said}; the nearest is {self._words(near)}, with {' and '.join(shown)}."
 
     def _words(self, each: Configuration) -> str:
         parts = []
         for axis, value in each.axes.items():
-            sign, words = _COSTS.get(axis, (0, f"{axis.rpartition('.')[2]} {{}}"))
-            text = words.format(_number(value))
+            sign, phrase = _COSTS.get(axis, (0, f"{words([axis])[0].partition(' (')[0]} {{}}"))
+            text = phrase.format(_number(value))
             if axis in self.costs and self._reaches(each, axis):
                 text = f"{text} or more" if sign > 0 else f"up to {text}"
             parts.append(text)

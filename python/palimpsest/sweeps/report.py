@@ -112,11 +112,12 @@ def _notes(sweep: FinishedPoints) -> str:
     return shell.notes(notes) + folded
 
 
-def _slo(found: Frontier) -> str:
+def _slo(found: Frontier, axes: Sequence[str]) -> str:
     """The frontier of the sweep's conditions: place of the chart, and table; empty if no configuration holds."""
     headings, *rows = found.rows(MOST_ROWS)
+    in_words = dict(zip(axes, charts.words(axes), strict=True))
     figures = '<div class="chart" id="slo" role="img" aria-label="figures of the first condition"></div>' * bool(rows)
-    body = [row((each.replace("\n", " ") for each in headings), "th"), *map(row, rows)]
+    body = [row((in_words.get(each, each).replace("\n", " ") for each in headings), "th"), *map(row, rows)]
     return f"{figures}{table('slo points', body)}" if rows else ""
 
 
@@ -129,7 +130,7 @@ def page(sweep: FinishedPoints) -> str:
     found = frontier(sweep)
     promised = f'<p class="answer">{escape(found.sentence)}</p>' if found else ""
     sections = (
-        ("conditions", "Conditions", _slo(found) if found else ""),
+        ("conditions", "Conditions", _slo(found, sweep.axes) if found else ""),
         ("failed", "Failed points", _failures(sweep)),
         ("points", "Points", _rows(sweep, MOST_ROWS)),
         ("configuration", "Configuration", "".join(details(name, escape(text)) for name, text in configs if text)),

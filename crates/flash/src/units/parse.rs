@@ -237,7 +237,7 @@ pub fn ratio_from_number(number: f64) -> Parsed<f64> {
         // The sum turns -0 into 0.
         return Ok(number + 0.0);
     }
-    Err(if number >= 1.0 {
+    Err(if (1.0..=1000.0).contains(&number) {
         format!("{number:?} may be a ratio or a percentage; write \"{number}%\", or a number below 1")
     } else {
         format!(

@@ -75,7 +75,7 @@ impl Overlay {
             let line = line_of(text, error.span());
             Error::input(
                 format!("{file}:{line}"),
-                format!("not valid TOML: {}", error.message().trim().replace('\n', "; ")),
+                format!("expected TOML: {}", error.message().trim().replace('\n', "; ")),
             )
         })?;
         let mut found = Vec::new();
@@ -134,7 +134,7 @@ impl Overlay {
             return Err(Error::input(place, format!("{name} does not belong to a part; expected part.* keys only")));
         }
         if let Some(other) = self.get(key) {
-            return Err(Error::input(place, format!("{name} is already set by {}", other.place)));
+            return Err(Error::input(place, format!("{name} is already set by {}; expected it once", other.place)));
         }
         let value =
             read(keys()[key].value_type).map_err(|what| Error::input(place.clone(), format!("{name}: {what}")))?;
@@ -151,7 +151,10 @@ impl Overlay {
             ("description", Raw::Text(text)) => self.description = Some(text),
             ("source", Raw::Text(text)) => self.source = Some(text),
             ("base" | "complete", _) if describes == Describes::Part => {
-                return Err(Error::input(place, format!("{name} does not belong to a part")));
+                return Err(Error::input(
+                    place,
+                    format!("{name} does not belong to a part; expected part.* keys only"),
+                ));
             }
             ("base", Raw::Text(text)) => self.base = Some((text, place)),
             ("complete", Raw::Flag(flag)) => self.complete = flag,

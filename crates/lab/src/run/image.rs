@@ -189,7 +189,10 @@ impl Session<'_> {
         let (found, _) = find(medium.as_ref()).map_err(|fault| wrong(&name, &fault))?;
         check_same(&found, resolved, self.options.seed, &name)?;
         if found.header.logical_subpages != resolved.drive.logical_subpages() {
-            return Err(Error::input(&name, "the image has a drive of another size than its configuration says"));
+            return Err(Error::input(
+                &name,
+                "the drive has another size than its configuration says; expected an image that nothing else wrote",
+            ));
         }
         let mounted = nand.open_image(medium, &found.header, syncs).map_err(|fault| wrong(&name, &fault))?;
         self.drive.io.data_age = nand.kept_clock();

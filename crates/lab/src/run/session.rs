@@ -25,7 +25,6 @@ use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::nand::NandCounters;
 use palimpsest_flash::nand::data::Payload;
-use palimpsest_flash::units::parse::format_bytes;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::LayerFigures;
 use palimpsest_ftl_api::plan::checkpoint::CheckpointFigures;
@@ -208,7 +207,8 @@ impl<'a> Session<'a> {
                     (None, None) => {
                         return Err(Error::input(
                             "--warmup",
-                            "a share of the requests needs their number: give --requests, or --warmup as a number",
+                            "a share of the requests needs their number; expected --requests beside it, or a \
+                             number such as 5000",
                         ));
                     }
                 };
@@ -324,9 +324,10 @@ impl<'a> Session<'a> {
             return Err(Error::input(place, what));
         };
         if host.sizes() != (drive.size, drive.capacity) {
-            let [size, capacity] = [drive.size, drive.capacity].map(|sectors| format_bytes(sectors * SECTOR_BYTES));
+            // In bytes, because a unit has another meaning in a job file than in a specification.
+            let [size, capacity] = [drive.size, drive.capacity].map(|sectors| sectors * SECTOR_BYTES);
             let what =
-                format!("these are not the zones of the drive; expected zonesize={size},zonecapacity={capacity}");
+                format!("these are not the zones of the drive; expected zonesize={size} and zonecapacity={capacity}");
             return Err(Error::input(place, what));
         }
         let zones = (0..drive.len()).map(|zone| drive.zone(zone));

@@ -344,8 +344,7 @@ fn aging_note(session: &Session<'_>, precondition: &Precondition, trace: &TraceR
     (precondition.bytes_written > 0 && erased && drives < 1.0 && !is_same).then(|| {
         let how = if trace.can_repeat { " (--repeat 2dw plays the workload until it was written twice)" } else { "" };
         format!(
-            "write amplification is still that of what preconditioning wrote: the run wrote the drive {drives:.3} \
-             times{how}"
+            "write amplification still depends on the preconditioning: the run wrote the drive {drives:.3} times{how}"
         )
     })
 }

@@ -236,10 +236,13 @@ pub fn detach(wanted: &[String], all: bool, say: &dyn Fn(&str)) -> Result<()> {
             return Ok(None);
         }
         let names: Vec<&str> = attached.iter().map(|(name, _)| name.as_str()).collect();
-        let names = if names.is_empty() { "there are none".into() } else { format!("expected {}", names.join(", ")) };
-        name.map(Some).ok_or_else(|| {
-            Error::input(format!("detach {wanted}"), format!("no drive of this name is attached; {names}"))
-        })
+        let names = if names.is_empty() {
+            "expected a name that `palimpsest attach` printed; none is attached".into()
+        } else {
+            format!("expected {}", names.join(", "))
+        };
+        name.map(Some)
+            .ok_or_else(|| Error::input(format!("detach {wanted}"), format!("no drive has this name; {names}")))
     };
     let ends: Vec<_> = match all {
         true => attached.iter().collect(),

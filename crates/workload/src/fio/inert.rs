@@ -114,13 +114,12 @@ const ENGINES: &[(&str, &str)] = &[
     (FILES, "e4defrag falloc ftruncate filecreate filestat filedelete dircreate dirstat dirdelete splice"),
     ("needs memory instead of a drive", "libpmem dev-dax mmap page_fault"),
     ("needs flash without a controller", "mtd"),
-    ("needs a drive with zones", "libzbc"),
     ("runs programs", "exec"),
     ("loads the host's processors", "cpuio"),
 ];
 
 /// Engines that wait for each request.
-const WAITING: &str = "sync psync vsync pvsync pvsync2 sg libcufile libhipfile";
+const WAITING: &str = "sync psync vsync pvsync pvsync2 sg libcufile libhipfile libzbc";
 
 /// Expected values of `verify`.
 pub const VERIFY: &str = "a method such as crc32c, or 0 for none";

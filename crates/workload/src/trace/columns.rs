@@ -1,19 +1,22 @@
 //! CSV with named columns: `time_ns`, `op`, `offset_bytes` and `size_bytes` in any order, optionally `file`, `stream`,
 //! and for writes `fua` (0 or 1) and `placement` (an identifier; empty: none).
 //!
-//! The first line names the columns; other columns are ignored. Operations are read, write, trim (or discard), flush
-//! and update (of the reclaim unit handle that `placement` names), or their first letters, of either case; a flush and
-//! an update need no offset and size. Fields may be in double quotes (no
-//! line ends within). The stream is the number in the column `stream`, else a 32-bit hash of the file name, because a
-//! table of names would grow with the trace.
+//! The first line names the columns; other columns are ignored, and a note names them. Operations are read, write, trim
+//! (or discard), flush and update (of the reclaim unit handle that `placement` names), or their first letters, of
+//! either case; a flush and an update need no offset and size. Fields may be in double quotes (no line ends within).
+//! The stream is the number in the column `stream`, else a 32-bit hash of the file name, because a table of names would
+//! grow with the trace.
 
 use std::fmt::{self, Write};
 
 use super::fields::{Fault, Parse, number, quoted};
+use super::head::Head;
 use super::line_format::{Holds, LineFormat, Parsed};
 use crate::request::{FileNames, NO_FILE, Request, RequestKind};
 use crate::volume_names::{VolumeName, VolumeNames};
+use palimpsest_flash::keys::few;
 use palimpsest_flash::units::Nanos;
+use palimpsest_flash::units::parse::shown;
 
 /// The known columns.
 pub const NAMES: [&str; 8] = ["time_ns", "op", "offset_bytes", "size_bytes", "file", "stream", "fua", "placement"];
@@ -21,6 +24,8 @@ pub const NAMES: [&str; 8] = ["time_ns", "op", "offset_bytes", "size_bytes", "fi
 pub const REQUIRED: usize = 4;
 /// Most columns; further ones are ignored.
 const MOST_COLUMNS: usize = 64;
+/// Most columns that a note names.
+const MOST_NAMED: usize = 8;
 
 /// Reads and prints lines.
 #[derive(Default)]
@@ -29,6 +34,8 @@ pub struct Columns {
     roles: Vec<Option<usize>>,
     names: Option<FileNames>,
     streams: VolumeNames,
+    /// Columns of the heading that are not read.
+    others: Vec<String>,
 }
 
 impl LineFormat for Columns {
@@ -38,6 +45,20 @@ impl LineFormat for Columns {
 
     const HOLDS: Holds = Holds::ALL;
     const HEADER: &'static str = "time_ns,op,offset_bytes,size_bytes,file,stream\n";
+
+    fn prepare(&mut self, head: &Head<'_>) {
+        let heading = head.lines().next().map_or(&b""[..], |(_, line)| line);
+        let found = roles(heading).unwrap_or_default();
+        let columns = String::from_utf8_lossy(heading);
+        let named = columns.split(',').zip(found).filter(|(_, role)| role.is_none());
+        self.others = named.map(|(name, _)| shown(name.trim())).filter(|name| !name.is_empty()).collect();
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let (are, columns) = if self.others.len() == 1 { ("is", "column") } else { ("are", "columns") };
+        let note = format!("the {columns} {} of the trace {are} not read", few(&self.others, MOST_NAMED, "and"));
+        Vec::from_iter((!self.others.is_empty()).then_some(note))
+    }
 
     fn keep_names(&mut self) {
         self.names = Some(FileNames::default());
@@ -65,6 +86,11 @@ impl LineFormat for Columns {
             if let Some(role) = role {
                 values[*role] = Some(field);
             }
+        }
+        if rest.is_some_and(|more| !more.is_empty()) && self.roles.len() < MOST_COLUMNS {
+            let what =
+                format!("expected the {} columns of the heading, found more in {}", self.roles.len(), quoted(line));
+            return Err(Fault::new(what));
         }
         let value = |role: usize| {
             values[role].ok_or_else(|| Fault::new(format!("the line ends before column {}", NAMES[role])))
@@ -115,6 +141,9 @@ fn roles(header: &[u8]) -> Parse<Vec<Option<usize>>> {
         roles.push(NAMES.iter().position(|name| name.as_bytes() == field.trim_ascii()));
         rest = after;
     }
+    if let Some(twice) = (0..NAMES.len()).find(|role| roles.iter().filter(|each| **each == Some(*role)).count() > 1) {
+        return Err(Fault::new(format!("expected each column once, found {} twice", NAMES[twice])));
+    }
     match (0..REQUIRED).find(|role| !roles.contains(&Some(*role))) {
         Some(missing) => {
             let what = format!("expected a header line naming {}, found {}", NAMES[missing], quoted(header));
@@ -124,8 +153,8 @@ fn roles(header: &[u8]) -> Parse<Vec<Option<usize>>> {
     }
 }
 
-/// A message with the missing columns, if `line` names most required columns, perhaps by names such as `time` or
-/// `offset`.
+/// A message with the missing or repeated columns, if `line` names most required columns, perhaps by names such as
+/// `time` or `offset`.
 pub fn nearly_a_heading(line: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(line).ok()?;
     let fields: Vec<String> =
@@ -136,7 +165,11 @@ pub fn nearly_a_heading(line: &[u8]) -> Option<String> {
         .collect();
     let lacking: Vec<&str> =
         NAMES[..REQUIRED].iter().filter(|name| !fields.iter().any(|field| field == *name)).copied().collect();
-    if places.len() < 3 || lacking.is_empty() {
+    if lacking.is_empty() {
+        let twice = NAMES.iter().find(|name| fields.iter().filter(|field| field == *name).count() > 1)?;
+        return Some(format!("the heading of a csv trace names {twice} twice; expected each column once"));
+    }
+    if places.len() < 3 {
         return None;
     }
     let roles: Vec<String> = places

@@ -119,7 +119,9 @@ pub(super) fn spare_blocks(drive: &DriveConfig, values: &Values) -> Fit {
         _ if fixed > 0 => format!(", {fixed} of them for ftl.slc_fixed"),
         _ => format!(", {kept} of them for {}", drive.ftl.name),
     };
-    let what = format!("a full drive has {has} spare blocks in a plane and needs {needs}{of_which}; expected {cures}");
+    let plural = if has == 1 { "" } else { "s" };
+    let what =
+        format!("a full drive has {has} spare block{plural} in a plane and needs {needs}{of_which}; expected {cures}");
     Err(Unfit::new(keys, what))
 }
 

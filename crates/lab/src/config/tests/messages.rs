@@ -27,8 +27,8 @@ fn without_preset_lines(message: &str) -> String {
 #[test]
 fn mistakes_in_files_name_file_line_and_what_was_expected() {
     let cases = [
-        ("[ssd\n", "my.toml:1: not valid TOML: unclosed table, expected `]`"),
-        ("[part]\nnop = 1\nnop = 2\n", "my.toml:3: not valid TOML: duplicate key"),
+        ("[ssd\n", "my.toml:1: expected TOML: unclosed table, expected `]`"),
+        ("[part]\nnop = 1\nnop = 2\n", "my.toml:3: expected TOML: duplicate key"),
         ("\n[part]\nt_raed = \"1us\"\n", "my.toml:3: unknown key part.t_raed; did you mean part.t_read?"),
         ("nop = 4\n", "my.toml:1: unknown key nop; did you mean part.nop?"),
         ("[xyzzy]\nq = 1\n", "my.toml:2: unknown key xyzzy.q; expected one that `palimpsest show` prints"),
@@ -105,7 +105,10 @@ fn mistakes_in_options_name_the_option() {
         (&["part.nop"], "--set part.nop: expected key=value, such as part.nop=4"),
         (&["=4"], "--set =4: expected key=value, such as part.nop=4"),
         (&["part.npo=4"], "--set part.npo=4: unknown key part.npo; did you mean part.nop?"),
-        (&["part.nop=4", "part.nop=2"], "--set part.nop=2: part.nop is already set by --set part.nop=4"),
+        (
+            &["part.nop=4", "part.nop=2"],
+            "--set part.nop=2: part.nop is already set by --set part.nop=4; expected it once",
+        ),
         (
             &["part.t_read=35"],
             "--set part.t_read=35: part.t_read: the bare number 35 is not possible here; expected a time such as \
@@ -189,7 +192,7 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
     (
         "tlc-32g",
         &["ssd.over_provisioning=0.5%"],
-        "--set ssd.over_provisioning=0.5%: ssd.blocks_per_plane = 266 and 1 more: a full drive has 1 spare blocks in a \
+        "--set ssd.over_provisioning=0.5%: ssd.blocks_per_plane = 266 and 1 more: a full drive has 1 spare block in a \
          plane and needs 3; expected ssd.over_provisioning = \"1.15%\" or ssd.blocks_per_plane = 604",
     ),
     (
@@ -260,7 +263,7 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
     (
         "mga-16k",
         &["ftl.name=sector-log", "ssd.blocks_per_plane=8", "ssd.over_provisioning=30%"],
-        "--set ssd.over_provisioning=30%: a full drive has 1 spare blocks in a plane and needs 3, 1 of them for \
+        "--set ssd.over_provisioning=30%: a full drive has 1 spare block in a plane and needs 3, 1 of them for \
          sector-log; expected ssd.over_provisioning = \"60%\" or ssd.blocks_per_plane = 15",
     ),
     (

@@ -39,12 +39,15 @@ pub struct KeyLine {
     pub unset: Option<String>,
 }
 
+/// A key, its line, and a hint.
+type Refused = (String, String, String);
+
 /// Keys of a file without a field: those without effect, and those that are refused.
 #[derive(Default)]
 pub struct Reading {
     accepted: Vec<String>,
-    /// Reasons, and the keys with their places.
-    refused: Vec<(&'static str, Vec<String>)>,
+    /// Reasons, and the keys with their lines and hints.
+    refused: Vec<(&'static str, Vec<Refused>)>,
     first: String,
     /// Jobs whose engine waits for each request.
     pub capped: Vec<String>,
@@ -130,7 +133,7 @@ impl Reading {
         let (name, (value, unset)) = (name.trim(), surroundings.substituted(value.trim()));
         if let Some(why) = inert::refused(name, &value) {
             let shown = if name == "ioengine" || name == "zonemode" { format!("{name}={value}") } else { name.into() };
-            self.refuse(why, &shown, "", at);
+            self.refuse(why, &shown, String::new(), at);
             return None;
         }
         if let Some(key) = keys::acting(name) {
@@ -140,14 +143,14 @@ impl Reading {
             true if self.accepted.iter().any(|other| other == name) => {}
             true => self.accepted.push(name.to_string()),
             false => {
-                let hint = keys::nearest(name).map_or(String::new(), |key| format!("; did you mean {key}?"));
-                self.refuse("unknown key", name, &hint, at);
+                let hint = keys::nearest(name).map_or(String::new(), |key| format!("did you mean {key}?"));
+                self.refuse("unknown key", name, hint, at);
             }
         }
         None
     }
 
-    fn refuse(&mut self, why: &'static str, key: &str, hint: &str, at: String) {
+    fn refuse(&mut self, why: &'static str, key: &str, hint: String, at: String) {
         let line = at.rsplit(':').next().unwrap_or("").to_string();
         if self.first.is_empty() {
             self.first = at;
@@ -156,10 +159,9 @@ impl Reading {
             self.refused.push((why, Vec::new()));
             self.refused.len() - 1
         });
-        let keys = &mut self.refused[reason].1;
-        let begin = format!("{} (line ", shown(key));
-        if !keys.iter().any(|other| other.starts_with(&begin)) {
-            keys.push(format!("{begin}{line}{hint})"));
+        let (keys, key) = (&mut self.refused[reason].1, shown(key));
+        if !keys.iter().any(|(other, ..)| *other == key) {
+            keys.push((key, line, hint));
         }
     }
 
@@ -171,17 +173,28 @@ impl Reading {
         if self.refused.is_empty() {
             return Ok(());
         }
-        // Of each reason fewer keys in a long message, then fewer reasons.
+        // A long message leaves out the lines, else of each reason all but a few keys, then reasons.
         let all: usize = self.refused.iter().map(|(_, keys)| keys.len()).sum();
-        let text = |(reasons, most): (usize, usize)| {
-            let one = |(why, keys): &(&str, Vec<String>)| format!("{why}: {}", few(keys, most, "and"));
+        let named = |(key, line, hint): &Refused, with_line: bool| match (with_line, hint.as_str()) {
+            (true, "") => format!("{key} (line {line})"),
+            (true, hint) => format!("{key} (line {line}; {hint})"),
+            (false, "") => key.clone(),
+            (false, hint) => format!("{key} ({hint})"),
+        };
+        let text = |(with_lines, reasons, most): (bool, usize, usize)| {
+            let one = |(why, keys): &(&str, Vec<Refused>)| {
+                let keys: Vec<String> = keys.iter().map(|key| named(key, with_lines)).collect();
+                format!("{why}: {}", few(&keys, most, "and"))
+            };
             let texts: Vec<String> = self.refused[..reasons].iter().map(one).collect();
             let named: usize = self.refused[..reasons].iter().map(|(_, keys)| keys.len()).sum();
             let more = if all > named { format!("; and {} more keys", all - named) } else { String::new() };
             format!("{}: {}{more}; {}", self.first, texts.join("; "), inert::EXPECTED)
         };
-        let forms = (1..=all.min(MOST_NAMED)).rev().map(|most| (self.refused.len(), most));
-        let what = fitting(forms.chain((1..self.refused.len()).rev().map(|reasons| (reasons, 1))).map(text));
+        let reasons = self.refused.len();
+        let forms = [(true, reasons, all), (false, reasons, all)].into_iter();
+        let forms = forms.chain((1..all.min(MOST_NAMED)).rev().map(|most| (true, reasons, most)));
+        let what = fitting(forms.chain((1..reasons).rev().map(|reasons| (true, reasons, 1))).map(text));
         Err(Error::input(&self.first, &what[self.first.len() + 2..]))
     }
 

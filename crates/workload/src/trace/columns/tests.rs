@@ -58,6 +58,28 @@ fn files_become_streams() {
 fn header_must_name_the_columns() {
     let what = Columns::default().parse(b"time,op,offset,size").unwrap_err().what;
     assert!(what.contains("time_ns"));
+    let twice = "time_ns,op,offset_bytes,size_bytes,op";
+    assert!(Columns::default().parse(twice.as_bytes()).unwrap_err().what.contains("expected each column once"));
+    assert!(nearly_a_heading(twice.as_bytes()).unwrap().contains("names op twice"));
+}
+
+#[test]
+fn a_line_has_no_more_columns_than_the_heading() {
+    let header = "time_ns,op,offset_bytes,size_bytes";
+    assert!(matches!(read(header, "0,w,0,512,"), Ok(Parsed::Record(_))));
+    assert!(read(header, "0,w,0,512,7").unwrap_err().what.starts_with("expected the 4 columns of the heading"));
+}
+
+#[test]
+fn columns_that_are_not_read_are_a_note() {
+    let notes = |bytes: &[u8]| {
+        let mut format = Columns::default();
+        format.prepare(&Head { bytes, whole: true });
+        format.notes()
+    };
+    assert_eq!(notes(b"time_ns,op,offset_bytes,size_bytes,file\n"), [""; 0]);
+    let named = notes(b"time_ns,pid,op,offset_bytes,size_bytes,placment\n");
+    assert_eq!(named, ["the columns pid, placment of the trace are not read"]);
 }
 
 #[test]
