@@ -27,6 +27,7 @@ CORE = {
     "sim": "",
     "fs": "",
     "lab": "layers metrics config run",
+    "drive": "",
 }
 """Crates without I/O, threads and clocks, lowest first; with their modules, lowest first, if those have an order."""
 
@@ -42,6 +43,7 @@ DEPENDENCIES = {
     "extension": "py",
     "py": "lab server",
     "server": "lab",
+    "drive": "lab",
 }
 """Dependencies of each crate of ours."""
 
