@@ -41,7 +41,7 @@ DEPENDENCIES = {
     "fs": "flash ftl-api ftl",
     "lab": "flash ftl-api workload wom ftl sim fs",
     "extension": "py",
-    "py": "lab server",
+    "py": "lab server drive",
     "server": "lab",
     "drive": "lab",
 }

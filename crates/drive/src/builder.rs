@@ -1,10 +1,10 @@
 //! The builder of drives: a preset or the text of a drive's file, keys, preconditioning and contents.
 //!
 //! Keys and their notation are those of `palimpsest run --set`. A key that nothing on the drive reads is refused.
-//! Ignored: files, which the caller must read.
+//! Ignored: files, which only the caller reads.
 
 use crate::drive::Drive;
-use palimpsest_lab::config;
+use palimpsest_lab::config::{self, ReadFile};
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::run::precondition::Precondition;
@@ -122,10 +122,17 @@ impl Builder {
     /// # Errors
     /// [`Error::Input`]: an unknown preset, layer, key or value, a key that nothing reads, or contradictory options.
     pub fn build(self) -> Result<Drive> {
+        self.build_with(&|path| Err(Error::input(path, "the drive is a file; expected the name of a preset")))
+    }
+
+    /// [`Self::build`] of a drive that may be a TOML file, whose text `read_file` returns.
+    ///
+    /// # Errors
+    /// As [`Self::build`]; errors of `read_file`.
+    pub fn build_with(self, read_file: ReadFile<'_>) -> Result<Drive> {
         let mut keys = self.keys.clone();
         keys.extend(self.power_cuts.then(|| NO_CUT.into()));
-        let no_file = |path: &str| Err(Error::input(path, "the drive is a file; expected the name of a preset"));
-        let resolved = config::resolve(&self.drive, self.layer.as_deref(), &keys, &no_file)?;
+        let resolved = config::resolve(&self.drive, self.layer.as_deref(), &keys, read_file)?;
         if let Some(unread) = resolved.unread().first() {
             return Err(Error::input(&unread.place, format!("{}; expected {}", unread.what, unread.expected)));
         }
