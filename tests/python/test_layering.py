@@ -27,6 +27,7 @@ CORE = {
     "sim": "",
     "fs": "",
     "lab": "layers metrics config run",
+    "drive": "",
 }
 """Crates without I/O, threads and clocks, lowest first; with their modules, lowest first, if those have an order."""
 
@@ -40,8 +41,9 @@ DEPENDENCIES = {
     "fs": "flash ftl-api ftl",
     "lab": "flash ftl-api workload wom ftl sim fs",
     "extension": "py",
-    "py": "lab server",
+    "py": "lab server drive",
     "server": "lab",
+    "drive": "lab",
 }
 """Dependencies of each crate of ours."""
 

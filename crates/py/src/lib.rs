@@ -5,6 +5,7 @@
 
 mod ahead;
 mod crash;
+mod drives;
 mod files;
 mod images;
 mod serve;
@@ -453,6 +454,7 @@ pub fn module(module: &Bound<'_, PyModule>, layers: &'static [Entry]) -> PyResul
     module.add("WorkloadIoError", py.get_type::<WorkloadIoError>())?;
     module.add("Interrupted", py.get_type::<Interrupted>())?;
     module.add_class::<wom::WomCode>()?;
+    module.add_class::<drives::SimulatedDrive>()?;
     module.add_class::<crash::CrashScript>()?;
     module.add_class::<crash::CrashRecording>()?;
     add_functions!(

@@ -70,8 +70,7 @@ pub type Reply<T> = std::result::Result<T, Failure>;
 
 /// A served drive. Must not be used after [`Failure::Drive`], because flash and shadow may disagree.
 pub struct Served<'a> {
-    resolved: &'a Resolved,
-    options: &'a Options,
+    resolved: Box<Resolved>,
     session: Session<'a>,
     precondition: Precondition,
     flights: flight::Flights,
@@ -100,7 +99,7 @@ impl<'a> Served<'a> {
     ///
     /// # Errors
     /// [`Error::Input`] for contradictory options; errors of preconditioning.
-    pub fn new(resolved: &'a Resolved, options: &'a Options, watcher: Watcher<'a>) -> Result<Self> {
+    pub fn new(resolved: &Resolved, options: &Options, watcher: Watcher<'a>) -> Result<Self> {
         Self::keep(resolved, options, None, watcher)
     }
 
@@ -108,15 +107,23 @@ impl<'a> Served<'a> {
     ///
     /// # Errors
     /// As [`Self::new`]; [`Error::Input`] for an unusable image, or an image of another drive.
-    pub fn keep(
-        resolved: &'a Resolved,
-        options: &'a Options,
-        keep: Option<Keep>,
-        watcher: Watcher<'a>,
-    ) -> Result<Self> {
+    pub fn keep(resolved: &Resolved, options: &Options, keep: Option<Keep>, watcher: Watcher<'a>) -> Result<Self> {
         if options.payload != Payload::Bytes {
             return Err(Error::input("--payload", "a served drive stores the bytes of its client; expected bytes"));
         }
+        Self::with_any_payload(resolved, options, keep, watcher)
+    }
+
+    /// [`Self::keep`], also for a drive that stores no bytes: its writes bring none, and its reads return none.
+    ///
+    /// # Errors
+    /// As [`Self::keep`].
+    pub fn with_any_payload(
+        resolved: &Resolved,
+        options: &Options,
+        keep: Option<Keep>,
+        watcher: Watcher<'a>,
+    ) -> Result<Self> {
         let mut session = Session::new(&resolved.drive, options, watcher)?;
         if session.drive.ftl.zones().is_some() {
             let what = "clients of a served drive send no commands of zones; expected a layer without zones";
@@ -142,8 +149,7 @@ impl<'a> Served<'a> {
             session.drive.io.buffers().forget_overwritten(drive.logical_subpages() as usize);
         }
         Ok(Served {
-            resolved,
-            options,
+            resolved: Box::new(resolved.clone()),
             session,
             precondition,
             flights: flight::Flights::default(),
@@ -190,7 +196,7 @@ impl<'a> Served<'a> {
         if record.ended.is_some() {
             return;
         }
-        let timed = self.options.fidelity == Fidelity::Timed;
+        let timed = self.session.options.fidelity == Fidelity::Timed;
         let arrival = if timed { self.session.drive.engine.now() } else { record.arrival };
         let request = Request::new(arrival, command);
         match record.recorder.add(request, None) {
@@ -357,7 +363,7 @@ impl<'a> Served<'a> {
     /// Serves `command`, and waits for its completion.
     fn serve_alone(&mut self, command: Command) -> Result<()> {
         let session = &mut self.session;
-        if self.options.fidelity == Fidelity::Count || session.worn_out.is_some() {
+        if session.options.fidelity == Fidelity::Count || session.worn_out.is_some() {
             session.drive.count(command, &mut session.verifier)?;
         } else {
             let now = session.drive.engine.now();
@@ -397,6 +403,7 @@ impl<'a> Served<'a> {
         self.land()?;
         if self.session.worn_out.is_none() {
             self.session.drain()?;
+            self.session.end_series();
             self.session.check()?;
             if self.kept {
                 self.program_all()?;
@@ -409,7 +416,8 @@ impl<'a> Served<'a> {
             ended.map_or_else(|| recorder.finish().map(|_| ()), Err).map_err(|error| (error, requests))
         });
         let read = summary::TraceRead::default();
-        let mut outcome = summary::outcome(self.resolved, &self.session, self.options, read, self.precondition);
+        let options = &self.session.options;
+        let mut outcome = summary::outcome(&self.resolved, &self.session, options, read, self.precondition);
         if let Some(Err((error, requests))) = recorded {
             outcome.summary.notes.push(format!("the record ends after {requests} requests: {error}"));
         }

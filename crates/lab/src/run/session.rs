@@ -36,6 +36,7 @@ use palimpsest_sim::shadow::Shadow;
 use palimpsest_workload::request::{Arrivals, Due, Request, Source};
 use palimpsest_workload::settings::Acknowledge;
 use power::ShadowVerifier;
+use std::sync::Arc;
 use tally::Tally;
 use watch::Watch;
 
@@ -67,8 +68,8 @@ pub(super) struct Baseline {
 
 /// A drive under a workload.
 pub struct Session<'a> {
-    pub(super) config: &'a DriveConfig,
-    pub(super) options: &'a Options,
+    pub(super) config: Arc<DriveConfig>,
+    pub(super) options: Arc<Options>,
     pub(super) drive: Drive,
     pub(super) verifier: ShadowVerifier,
     pub(super) recorder: Recorder,
@@ -90,9 +91,14 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// [`Error::Input`] for contradictory options.
-    pub fn new(config: &'a DriveConfig, options: &'a Options, watcher: Watcher<'a>) -> Result<Self> {
-        check_options(config, options)?;
-        let entry = registered(config);
+    pub fn new(config: &DriveConfig, options: &Options, watcher: Watcher<'a>) -> Result<Self> {
+        Self::with(Arc::new(config.clone()), Arc::new(options.clone()), watcher)
+    }
+
+    /// [`Self::new`] for a configuration and options that others share.
+    pub(super) fn with(config: Arc<DriveConfig>, options: Arc<Options>, watcher: Watcher<'a>) -> Result<Self> {
+        check_options(&config, &options)?;
+        let entry = registered(&config);
         let mut shadow = Shadow::new(options.payload, config.logical_subpages(), config.geometry.subpage_bytes);
         if let Some(fault) = config.power_fault() {
             // In counted runs a layer loses open pages that no buffer protects.
@@ -106,7 +112,7 @@ impl<'a> Session<'a> {
                 _ => shadow.expect_power_cut(durable),
             }
         }
-        let mut drive = build::drive(config, entry, options.payload, options.seed);
+        let mut drive = build::drive(&config, entry, options.payload, options.seed);
         if config.loses_power() && !entry.is_file_system() {
             drive.keep_trims(config.logical_subpages());
         }
@@ -118,8 +124,6 @@ impl<'a> Session<'a> {
         let subpage = config.geometry.subpage_bytes / SECTOR_BYTES as u32;
         let transferred = drive.ftl.transfer_subpages();
         Ok(Session {
-            config,
-            options,
             drive,
             verifier: ShadowVerifier::new(shadow),
             recorder: Recorder::new(0, FlashTotals::default(), false),
@@ -128,7 +132,9 @@ impl<'a> Session<'a> {
             addresses: Addresses::new(config.logical_bytes() / SECTOR_BYTES),
             watch: Watch::new(watcher),
             intake: Intake::new(),
-            idle: Idle::new(config),
+            idle: Idle::new(&config),
+            config,
+            options,
             ramps: false,
             ramped: 0,
             worn_out: None,
@@ -185,7 +191,7 @@ impl<'a> Session<'a> {
         }
         self.drive.io.begin_checkpoints();
         self.drive.read_ahead(self.config.read_ahead, self.config.logical_subpages());
-        let config = self.config;
+        let config = Arc::clone(&self.config);
         let start = Start { settings: &config.ftl, dies: config.physical.dies(), seed: self.options.seed };
         faults::of(&config.ftl).for_each(|fault| (fault.start)(&start, &mut self.drive));
         Ok(())
@@ -344,6 +350,12 @@ impl<'a> Session<'a> {
         self.expect(Phase::Run, expected)?;
         let driven = self.drive_some(source, rest);
         self.or_worn_out(driven)?;
+        self.end_series();
+        Ok(())
+    }
+
+    /// Ends the last window of the series, and runs the observers once more.
+    pub(super) fn end_series(&mut self) {
         if self.drive.io.plan.timed {
             self.note_worst_read();
             let (now, totals) = (self.drive.engine.now(), self.totals());
@@ -353,7 +365,6 @@ impl<'a> Session<'a> {
         }
         self.take_snapshot();
         self.add_point();
-        Ok(())
     }
 
     /// Runs at most `most` requests, until all of them have completed.

@@ -117,11 +117,12 @@ pub(super) fn precondition<'a>(
     resolved: &Resolved,
     states: &mut dyn States,
 ) -> Result<(Session<'a>, summary::Precondition)> {
-    let what = &session.options.precondition;
+    let options = Arc::clone(&session.options);
+    let what = &options.precondition;
     session.in_huge_pages(source.expected_requests());
     let least = session.drive.io.geometry().subpages() * LEAST_SUBPAGE_BYTES;
     let keeps = states.is_used() && session.drive.ftl.state().is_some() && (least <= SMALL || states.takes(least));
-    let Some(key) = key(resolved, session.options).filter(|_| keeps) else {
+    let Some(key) = key(resolved, &session.options).filter(|_| keeps) else {
         let done = write(&mut session, source, what)?;
         return Ok((session, done));
     };
@@ -131,7 +132,7 @@ pub(super) fn precondition<'a>(
             return Ok((session, done));
         }
         let Session { config, options, watch, .. } = session;
-        session = Session::new(config, options, watch.into_watcher())?;
+        session = Session::with(config, options, watch.into_watcher())?;
         session.in_huge_pages(source.expected_requests());
     }
     let done = write(&mut session, source, what)?;

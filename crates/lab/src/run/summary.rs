@@ -304,7 +304,7 @@ fn lifetime(session: &Session<'_>, figures: &LayerFigures, safe_life: f64, measu
 
 /// A note on the space of the fast cache's fixed share.
 fn cache_note(session: &Session<'_>) -> Option<String> {
-    let (config, geometry) = (session.config, session.drive.io.geometry());
+    let (config, geometry) = (&session.config, session.drive.io.geometry());
     let fixed = config.fixed_single();
     let pages = fixed * geometry.planes() * (geometry.pages_per_block / config.part.stored_bits());
     (fixed > 0).then(|| {
@@ -410,7 +410,7 @@ fn zns(session: &Session<'_>, figures: &LayerFigures) -> Option<Zns> {
 
 /// Reclaim unit handles, if the layer has them.
 fn fdp(session: &Session<'_>, figures: &LayerFigures, flash: &Flash) -> Option<Fdp> {
-    let (config, physical) = (session.config, &session.config.physical);
+    let (config, physical) = (&session.config, &session.config.physical);
     let page_bytes = u64::from(config.geometry.page_bytes());
     let drive = fdp::Drive {
         isolation: config.ftl.get("fdp.isolation"),

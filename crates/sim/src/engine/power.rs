@@ -33,6 +33,13 @@ impl Engine {
         self.power_cut = Some(Box::new(PowerCut { left, ahead, due: false }));
     }
 
+    /// Schedules a power cut at `time`. A later cut must be scheduled ([`Self::cut_power_in`]), because flash logs its
+    /// changes only then.
+    pub fn cut_power_at(&mut self, time: Nanos) {
+        assert!(self.power_cut.is_some(), "a power cut is scheduled");
+        self.events.push(time.max(self.now), Event::PowerFails);
+    }
+
     /// True if the power fails now.
     #[inline]
     pub fn power_fails(&self) -> bool {

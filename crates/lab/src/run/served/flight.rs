@@ -7,6 +7,7 @@
 use super::{Failure, Reply, Served};
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::RequestKind;
+use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::plan::port::Incoming;
 use palimpsest_sim::drive::Command;
@@ -52,7 +53,12 @@ impl Served<'_> {
     /// Allows concurrent requests from now on.
     pub fn begin_flights(&mut self) {
         self.session.drive.carry();
-        self.session.verifier.begin_reads();
+        self.begin_reads();
+    }
+
+    fn begin_reads(&mut self) {
+        let bytes = self.session.options.payload == Payload::Bytes;
+        self.session.verifier.begin_reads(bytes);
     }
 
     /// Time of the drive.
@@ -98,16 +104,31 @@ impl Served<'_> {
         Ok(Submitted::InFlight(flight))
     }
 
+    /// Records the arrival of the next request, for the load over the drive's lifetime.
+    pub fn arrived(&mut self, at: Nanos) {
+        self.session.tally.arrived(at);
+    }
+
+    /// Schedules a power cut at `time`, on a drive with power cuts (`faults.power_cuts`).
+    pub fn cut_power_at(&mut self, time: Nanos) {
+        self.session.drive.engine.cut_power_at(time);
+    }
+
     /// Processes the next event.
     ///
     /// # Errors
     /// [`Failure`]: all requests in flight are refused.
     pub fn step(&mut self) -> Reply<()> {
+        self.step_before(0)
+    }
+
+    /// Processes the next event, and later events before `until`, until a request completes.
+    fn step_before(&mut self, until: Nanos) -> Reply<()> {
         let cuts = self.session.drive.power.cuts;
-        let advanced = self.session.advance();
+        let advanced = self.session.advance_to(until);
         if self.session.drive.power.cuts > cuts {
             self.flights.commands.clear();
-            self.session.verifier.begin_reads();
+            self.begin_reads();
             advanced?;
             return Err(Failure::PowerLost);
         }
@@ -133,6 +154,35 @@ impl Served<'_> {
         Ok(())
     }
 
+    /// Processes the events before `until`, and at `until` if it is `included`, up to the first completed request.
+    /// Without one, advances the clock to `until`; an idle drive collects in the background. If no event is left and
+    /// `until` is the end of time, flushes the write buffer.
+    ///
+    /// # Errors
+    /// As [`Self::step`].
+    pub fn advance(&mut self, until: Nanos, included: bool) -> Reply<()> {
+        if self.session.worn_out.is_some() {
+            return Ok(());
+        }
+        let (end, last) = (until.saturating_add(u64::from(included)), until == Nanos::MAX);
+        while self.flights.done.is_empty() {
+            match self.next_time() {
+                Some(next) if next < end => self.step_before(end)?,
+                None if last && self.in_flight() > 0 => self.step()?,
+                _ if last => return Ok(()),
+                _ => {
+                    let idled = self.session.idle_until(until);
+                    self.harvested(idled)?;
+                    if self.next_time().is_none_or(|next| next >= end) {
+                        self.session.pass_to(until.max(self.now()));
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Removes and returns the first completed request.
     pub fn pop_done(&mut self) -> Option<Done> {
         self.flights.done.pop_front()
@@ -154,9 +204,9 @@ impl Served<'_> {
         let session = &mut self.session;
         let done = done.and_then(|()| session.drive.harvest(&mut session.recorder, &mut session.verifier));
         let carried = session.drive.carried().expect("requests carry");
-        let (completed, planned) = (std::mem::take(&mut carried.completed), carried.planned);
+        let (mut completed, planned) = (std::mem::take(&mut carried.completed), carried.planned);
         let at = session.drive.engine.now();
-        for flight in completed {
+        for flight in completed.drain(..) {
             let command = self.flights.commands[flight as usize].take().expect("it was in flight");
             let (bytes, failed) = session.verifier.take_read(flight);
             session.tally(command);
@@ -167,12 +217,14 @@ impl Served<'_> {
             let reply = if failed { Err(Failure::Unreadable) } else { Ok(bytes) };
             self.flights.done.push_back(Done { flight, reply, at });
         }
+        session.drive.carried().expect("requests carry").completed = completed;
         match done {
             Err(Error::WornOut(why)) => {
                 let command = self.flights.commands.get(planned as usize).copied().flatten();
                 self.flights.commands.clear();
-                let nothing = Command::FLUSH;
-                Err(self.end_life(command.unwrap_or(nothing), why))
+                let ended = self.end_life(command.unwrap_or(Command::FLUSH), why);
+                self.begin_reads();
+                Err(ended)
             }
             done => Ok(done?),
         }

@@ -8,8 +8,8 @@ use crate::metrics::summary::Summary;
 impl Served<'_> {
     /// The present result, without requests in flight.
     pub fn figures(&self) -> Summary {
-        let read = summary::TraceRead::default();
-        summary::outcome(self.resolved, &self.session, self.options, read, self.precondition.clone()).summary
+        let (read, options) = (summary::TraceRead::default(), &self.session.options);
+        summary::outcome(&self.resolved, &self.session, options, read, self.precondition.clone()).summary
     }
 
     /// The present state of all blocks, with planned operations.

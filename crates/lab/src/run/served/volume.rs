@@ -73,7 +73,7 @@ fn shape(resolved: &Resolved, unit: u64) -> (Shape, u32) {
 
 impl<'a> Disk<'a> {
     fn new(served: Served<'a>) -> Self {
-        let (shape, stride) = shape(served.resolved, served.unit_bytes());
+        let (shape, stride) = shape(&served.resolved, served.unit_bytes());
         let (written, trims) = (vec![0; shape.blocks() as usize], vec![0; shape.channels as usize]);
         Disk { served, shape, stride, written, trims, held: Vec::new(), failure: None }
     }

@@ -14,7 +14,7 @@ const MOST_UNITS: u64 = 1 << 22;
 impl Session<'_> {
     /// Backs the tables of this new drive with huge pages, if a run with `requests` requests will use most of them.
     pub(in crate::run) fn in_huge_pages(&self, requests: Option<u64>) {
-        if uses_most(self.config, &self.options.touches(requests)) {
+        if uses_most(&self.config, &self.options.touches(requests)) {
             self.drive.io.in_huge_pages();
             self.drive.ftl.state().into_iter().for_each(State::in_huge_pages);
             self.verifier.shadow.in_huge_pages();

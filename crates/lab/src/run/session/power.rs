@@ -40,10 +40,10 @@ impl ShadowVerifier {
         }
     }
 
-    /// Starts to store the bytes of reads; none may be in flight.
-    pub(in crate::run) fn begin_reads(&mut self) {
+    /// Starts to store the results of reads, with their `bytes` if the drive stores bytes; none may be in flight.
+    pub(in crate::run) fn begin_reads(&mut self, bytes: bool) {
         self.reads.clear();
-        (self.returned, self.set_aside, self.failed_before) = (Some(Vec::new()), None, self.failed);
+        (self.returned, self.set_aside, self.failed_before) = (bytes.then(Vec::new), None, self.failed);
     }
 
     /// Stores the bytes since the last call for request `flight`.
@@ -51,7 +51,7 @@ impl ShadowVerifier {
         if self.reads.len() <= flight as usize {
             self.reads.resize_with(flight as usize + 1, Default::default);
         }
-        let bytes = self.returned.replace(Vec::new()).unwrap_or_default();
+        let bytes = self.returned.as_mut().map(std::mem::take).unwrap_or_default();
         self.reads[flight as usize] = (bytes, self.failed > self.failed_before);
         self.failed_before = self.failed;
     }

@@ -55,7 +55,7 @@ impl Tally {
 
     /// Records the arrival of the next request.
     #[inline]
-    pub(super) fn arrived(&mut self, at: Nanos) {
+    pub(in crate::run) fn arrived(&mut self, at: Nanos) {
         self.arrivals = (self.arrivals.0.or(Some(at)), at);
     }
 
