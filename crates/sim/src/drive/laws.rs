@@ -3,6 +3,7 @@
 
 use super::Drive;
 use crate::causality::Causality;
+use palimpsest_flash::command::ZoneAction;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::RequestKind;
 use palimpsest_flash::units::SECTOR_BYTES;
@@ -50,7 +51,10 @@ impl Drive {
     pub(super) fn close_call(&mut self) {
         if let (Some(ledger), Some(causality)) = (&mut self.io.ledger, &mut self.engine.causality) {
             let call = ledger.close(self.io.present.now, self.io.host.delivered(), causality.is_buffered());
+            let finishes = self.io.present.directives.zone == ZoneAction::Finish;
+            let programmed = if finishes { call.programmed() } else { Vec::new() };
             self.laws.promise = causality.accept(call, ledger, self.io.present.now);
+            self.laws.promise.stored.extend(programmed);
         }
     }
 
@@ -67,6 +71,10 @@ impl Drive {
             RequestKind::Write if self.buffer.acknowledges && !is_forced => {}
             RequestKind::Write => causality.write(id, promise, is_forced),
             RequestKind::Flush => causality.flush(id),
+            // A finished zone stays full after a power cut.
+            RequestKind::Trim if self.io.present.directives.zone == ZoneAction::Finish => {
+                causality.write(id, promise, true);
+            }
             RequestKind::Trim => {}
         }
     }
