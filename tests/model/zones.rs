@@ -240,7 +240,9 @@ fn a_flush_waits_for_the_page_that_a_copy_adds() {
         let mut result = Ok(());
         for &command in &commands {
             let now = model.drive.engine.now();
-            result = result.and_then(|()| model.drive.submit(command, now, &mut model.shadow));
+            result = result
+                .and_then(|()| model.drive.submit(command, now, &mut model.shadow))
+                .and_then(|()| model.drive.harvest(&mut model.completions, &mut model.shadow));
             while result.is_ok() && model.drive.outstanding() > 0 {
                 if cut.is_some() {
                     model.drive.engine.causality = None;
@@ -249,7 +251,8 @@ fn a_flush_waits_for_the_page_that_a_copy_adds() {
             }
         }
         result.map(|()| {
-            assert!(model.drive.io.counters.programs[Cause::Merge as usize] > 0, "blocks are copied");
+            let copied = model.drive.io.counters.programs[Cause::Merge as usize];
+            assert!(copied > 0 || cut.is_some(), "blocks are copied");
             model.drive.io.nand().operations()
         })
     };

@@ -255,6 +255,9 @@ impl Zns {
         if self.tails.get(&zone).is_some_and(|tail| !tail.done.is_none()) && self.program_tail(io, zone, Cause::Host)? {
             return Ok(());
         }
+        if self.zones.zone(zone).state.is_failed() {
+            return Ok(());
+        }
         if let Some(tail) = self.tails.remove(&zone) {
             tail.contents.iter().for_each(|&data| io.unpin(data));
             io.present.buffer_freed += tail.held;
@@ -413,8 +416,7 @@ impl Ftl for Zns {
         if !ended? {
             self.refuse(io, zone);
         }
-        self.note_failures(io);
-        Ok(())
+        self.note_failures(io)
     }
 
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
@@ -431,8 +433,7 @@ impl Ftl for Zns {
                 self.refuse(io, zone);
             }
         }
-        self.note_failures(io);
-        Ok(())
+        self.note_failures(io)
     }
 
     fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
@@ -478,21 +479,23 @@ impl Ftl for Zns {
                 io.deliver(page * width + subpage, data);
             }
         }
-        self.note_failures(io);
-        Ok(())
+        self.note_failures(io)
     }
 
     fn trim(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
         for zone in self.zones.zone_of(extent.sector)..extent.end().div_ceil(self.zones.size) as u32 {
             self.drop_tail(io, zone)?;
+            if self.zones.zone(zone).state.is_failed() {
+                self.refuse(io, zone);
+                continue;
+            }
             self.drop_window(io, zone);
             for block in zone * self.shape.blocks..(zone + 1) * self.shape.blocks {
                 self.block.trim_block(io, block, Gate::NONE)?;
             }
             self.zones.reset(zone);
         }
-        self.note_failures(io);
-        Ok(())
+        self.note_failures(io)
     }
 
     fn flush(&mut self, io: &mut Io) -> Flash<()> {
@@ -500,8 +503,7 @@ impl Ftl for Zns {
             return Ok(());
         }
         self.program_tails(io, Nanos::MAX, io.request())?;
-        self.note_failures(io);
-        Ok(())
+        self.note_failures(io)
     }
 
     fn deadline(&self) -> Option<Nanos> {
@@ -513,8 +515,7 @@ impl Ftl for Zns {
 
     fn timer(&mut self, io: &mut Io) -> Flash<()> {
         self.program_tails(io, io.now().saturating_sub(self.timeout), Gate::NONE)?;
-        self.note_failures(io);
-        Ok(())
+        self.note_failures(io)
     }
 
     fn background(&mut self, io: &mut Io) -> Flash<bool> {
@@ -537,9 +538,9 @@ impl Ftl for Zns {
         for zone in 0..self.zones.len() {
             self.recover_zone(io, zone)?;
         }
+        self.block.take_shortage();
         self.failures = NEVER;
-        self.note_failures(io);
-        Ok(())
+        self.note_failures(io)
     }
 
     fn check(&mut self, io: &Io) -> Result<(), String> {

@@ -106,17 +106,19 @@ impl Block {
         (zone * blocks..(zone + 1) * blocks).filter(|&block| self.map[block as usize] == NO_BLOCK).count()
     }
 
-    /// True if a block of `zone` is on a failed die; and if a page of data is.
-    pub(in super::super) fn is_dead(&self, nand: &Nand, zone: u32, blocks: u32) -> (bool, bool) {
-        let (mut dead, mut loses) = (false, false);
-        for block in zone * blocks..(zone + 1) * blocks {
-            if self.map[block as usize] != NO_BLOCK && nand.is_dead(self.map[block as usize]) {
-                dead = true;
-                let mut pages = (0..self.geometry.pages_per_block).filter_map(|page| self.page(block, page));
-                loses |= pages.any(|ppn| nand.is_dead_page(ppn));
-            }
-        }
-        (dead, loses)
+    /// True if a page with data of `zone` is on a failed die.
+    pub(in super::super) fn loses(&self, nand: &Nand, zone: u32, blocks: u32) -> bool {
+        let mapped = (zone * blocks..(zone + 1) * blocks).filter(|&block| self.map[block as usize] != NO_BLOCK);
+        let mut dead = mapped.filter(|&block| nand.is_dead(self.map[block as usize]));
+        dead.any(|block| {
+            let mut pages = (0..self.geometry.pages_per_block).filter_map(|page| self.page(block, page));
+            pages.any(|ppn| nand.is_dead_page(ppn))
+        })
+    }
+
+    /// True if no block was free since the last call, when one was to be taken.
+    pub(in super::super) fn take_shortage(&mut self) -> bool {
+        std::mem::take(&mut self.is_short)
     }
 
     /// Subpages with data of `page`, which is valid.

@@ -4,22 +4,24 @@
 //!   stays in a protected buffer. With another buffer the drive's life ends there, because such data has no place.
 //! - If free blocks are fewer than the blocks that zones still need, empty zones are offline, the last ones first; if no
 //!   zone is empty, zones that need a further block are read only.
-//! - A zone with data on a failed die is offline, unless parity restores the data. An open zone that has only its next
-//!   pages there is read only.
+//! - A zone with data on a failed die is offline, unless parity restores the data. A zone without data there takes
+//!   another block.
 //!
-//! Ignored: that a controller may move data of a failing zone to keep the zone.
+//! A tail that requests wait for is programmed before. Ignored: that a controller may move data of a failing zone to
+//! keep the zone.
 
-use super::Zns;
+use super::{Tail, Zns};
+use crate::layers::pages::MapsPages;
 use palimpsest_flash::nand::{Flash, Halt};
-use palimpsest_ftl_api::plan::{Gate, Io};
+use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
 use palimpsest_ftl_api::zones::{ZoneError, ZoneState};
 
 impl Zns {
     /// False if `done` ended because no block is left for `zone`, which is read only then.
     pub(super) fn or_read_only(&mut self, io: &mut Io, zone: u32, done: Flash<()>) -> Flash<bool> {
         match done {
-            Err(Halt::NoSpace) if self.protected => {
-                self.lose(io, zone, ZoneState::ReadOnly);
+            Err(Halt::NoSpace) if self.protected && self.block.take_shortage() => {
+                self.mark(io, zone, ZoneState::ReadOnly)?;
                 Ok(false)
             }
             done => done.map(|()| true),
@@ -29,20 +31,41 @@ impl Zns {
     /// The outcome `moved` of a move of a block, whose data stays in place if no block is left.
     pub(super) fn or_unmoved(&mut self, io: &mut Io, moved: Flash<bool>) -> Flash<bool> {
         let moved = match moved {
-            Err(Halt::NoSpace) => false,
+            Err(Halt::NoSpace) if self.block.take_shortage() => false,
             moved => moved?,
         };
-        self.note_failures(io);
+        self.note_failures(io)?;
         Ok(moved)
     }
 
-    /// Makes `zone` read only or offline. Its data in the write buffer stays readable, in other memory of the drive.
-    fn lose(&mut self, io: &mut Io, zone: u32, state: ZoneState) {
-        if let Some(tail) = self.tails.get_mut(&zone) {
-            io.present.buffer_freed += std::mem::take(&mut tail.held);
-            io.used(std::mem::replace(&mut tail.done, Gate::NONE));
+    /// Makes `zone` read only or offline, and before programs a tail that requests wait for.
+    fn give_up(&mut self, io: &mut Io, zone: u32, state: ZoneState) -> Flash<()> {
+        let waits = |tail: &Tail| tail.held > 0 && (!self.protected || !tail.done.is_none());
+        if self.tails.get(&zone).is_some_and(waits) {
+            self.program_tail(io, zone, Cause::Host)?;
         }
+        self.mark(io, zone, state)
+    }
+
+    /// Makes `zone` read only or offline. Its data in the write buffer stays readable, in other memory of the drive.
+    fn mark(&mut self, io: &mut Io, zone: u32, state: ZoneState) -> Flash<()> {
         self.zones.lose(zone, state);
+        let Some(tail) = self.tails.get_mut(&zone) else { return Ok(()) };
+        io.present.buffer_freed += std::mem::take(&mut tail.held);
+        let done = std::mem::replace(&mut tail.done, Gate::NONE);
+        if io.is_open(done) {
+            self.end_waiting(io, done)?;
+        }
+        Ok(())
+    }
+
+    /// Signals `done`, which only an operation can: the read of a page.
+    fn end_waiting(&self, io: &mut Io, done: Gate) -> Flash<()> {
+        let pages = self.zones.len() * self.shape.blocks * io.geometry().pages_per_block;
+        match (0..pages).find_map(|page| self.block.locate(page)) {
+            Some(ppn) => io.read(Read { policy: self.read, signal: done, ..Read::new(ppn, 1, Cause::Merge) }),
+            None => Ok(()),
+        }
     }
 
     /// Ends the present request with the state of `zone`, which has failed.
@@ -68,44 +91,43 @@ impl Zns {
 
     /// Compares the zones with the blocks, if blocks or dies have failed.
     #[inline]
-    pub(super) fn note_failures(&mut self, io: &mut Io) {
-        let failures = self.block.failures(io);
-        if failures != self.failures {
-            self.compare(io);
-            self.failures = self.block.failures(io);
+    pub(super) fn note_failures(&mut self, io: &mut Io) -> Flash<()> {
+        if self.block.failures(io) == self.failures {
+            return Ok(());
+        }
+        let compared = self.compare(io);
+        self.failures = self.block.failures(io);
+        match compared {
+            // The present request is served. The next write finds no block, and ends the drive's life.
+            Err(Halt::NoSpace) => Ok(()),
+            compared => compared,
         }
     }
 
     #[cold]
-    fn compare(&mut self, io: &mut Io) {
+    fn compare(&mut self, io: &mut Io) -> Flash<()> {
         self.block.note_dead_dies(io);
         let blocks = self.shape.blocks;
         for zone in 0..self.zones.len() {
-            let (is_dead, loses) = self.block.is_dead(io.nand(), zone, blocks);
-            match self.zones.zone(zone).state {
-                state if !is_dead || state == ZoneState::Offline => {}
-                _ if loses => self.lose(io, zone, ZoneState::Offline),
-                state if state.is_active() => self.lose(io, zone, ZoneState::ReadOnly),
-                _ => {}
+            if self.zones.zone(zone).state != ZoneState::Offline && self.block.loses(io.nand(), zone, blocks) {
+                self.give_up(io, zone, ZoneState::Offline)?;
             }
         }
-        let needs = |zone: &u32, of: &Self| match of.zones.zone(*zone).state {
+        let needs = |zone: u32, of: &Self| match of.zones.zone(zone).state {
             state if state.is_failed() || state == ZoneState::Full => 0,
-            _ => of.block.blocks_to_take(*zone, blocks),
+            _ => of.block.blocks_to_take(zone, blocks),
         };
-        let mut needed: usize = (0..self.zones.len()).map(|zone| needs(&zone, self)).sum();
-        while needed > self.block.free_blocks() {
+        while (0..self.zones.len()).map(|zone| needs(zone, self)).sum::<usize>() > self.block.free_blocks() {
             let last = |state: fn(ZoneState) -> bool| {
                 let mut zones = (0..self.zones.len()).rev();
-                zones.find(|zone| state(self.zones.zone(*zone).state) && needs(zone, self) > 0)
+                zones.find(|&zone| state(self.zones.zone(zone).state) && needs(zone, self) > 0)
             };
-            let (zone, state) = match (last(|state| state == ZoneState::Empty), last(ZoneState::is_active)) {
-                (Some(empty), _) => (empty, ZoneState::Offline),
-                (None, Some(active)) => (active, ZoneState::ReadOnly),
-                (None, None) => return,
-            };
-            needed -= needs(&zone, self);
-            self.lose(io, zone, state);
+            match (last(|state| state == ZoneState::Empty), last(ZoneState::is_active)) {
+                (Some(empty), _) => self.give_up(io, empty, ZoneState::Offline)?,
+                (None, Some(active)) => self.give_up(io, active, ZoneState::ReadOnly)?,
+                (None, None) => break,
+            }
         }
+        Ok(())
     }
 }

@@ -1,7 +1,6 @@
 //! Drives with zones: their zones for the workload, and requests that they refuse. Ignored: what a host does then.
 
 use super::Session;
-use crate::run::Fidelity;
 use palimpsest_flash::command::ZoneAction;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::RequestKind;
@@ -16,6 +15,8 @@ impl Session<'_> {
     /// # Errors
     /// [`Error::Input`]: the drive has no zones, or others.
     pub(in crate::run) fn set_zones(&mut self, source: &mut dyn Source) -> Result<()> {
+        // Preconditioning may write to zones that have failed.
+        self.drive.reports.refused.clear();
         let (place, drive) = (source.place(), self.drive.zones());
         let Some(host) = source.zones() else { return Ok(()) };
         let Some(drive) = drive else {
@@ -95,11 +96,12 @@ impl Session<'_> {
         let zone = self.drive.zones().map_or(0, |zones| zones.zone_of(command.extent.sector));
         let [size, at] =
             [u64::from(command.extent.sectors), command.extent.sector].map(|sectors| sectors * SECTOR_BYTES);
-        let mut place = source.place();
-        // In a timed run the reader may be ahead of the drive.
-        if let Some(line) = source.line().filter(|_| self.options.fidelity == Fidelity::Timed) {
-            place.truncate(place.len() - format!(":{line}").len());
-        }
+        // Without a line, because the reader is ahead of the drive.
+        let place = source.place();
+        let place = match place.rsplit_once(':') {
+            Some((file, line)) if line.bytes().all(|byte| byte.is_ascii_digit()) => file.to_owned(),
+            _ => place,
+        };
         let text = format!(
             "the {what} of {} at byte {at}, in zone {zone}, fails with {status}; expected no failed command with \
              --strict, or the run without it, which counts them",
