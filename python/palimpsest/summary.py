@@ -337,7 +337,8 @@ def _zone_rows(result: Result) -> Iterator[tuple[str, str]]:
     )
     if changed := zns.get("changed_zones"):
         listed = ", ".join(map(str, changed["zones"])) or "more than 511"
-        yield "changed zones", listed if len(listed) < 60 else f"{count(changed['number'])}, from {changed['zones'][0]} on"
+        short = len(listed) < 60
+        yield "changed zones", listed if short else f"{count(changed['number'])}, from {changed['zones'][0]} on"
     if area := zns.get("zrwa"):
         yield (
             "random areas",

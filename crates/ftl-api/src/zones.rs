@@ -5,9 +5,9 @@
 //! recently. The read and write commands cross no zone, except that a read may.
 //!
 //! A zone that was opened with a Zone Random Write Area (ZRWA, TP4076) takes writes anywhere in the area behind the
-//! write pointer, and overwrites there. A commit moves the pointer and so the area; a write beyond the area, but no more
-//! than the size of the area, first commits as much as makes room. This module knows neither flash nor time. Ignored:
-//! reset recommended, finish recommended, zone descriptor extensions.
+//! write pointer, and overwrites there. A commit moves the pointer and so the area; a write beyond the area, by at most
+//! the size of the area, commits as much as makes room. This module knows neither flash nor time. Ignored: reset
+//! recommended, finish recommended, zone descriptor extensions.
 
 mod changed;
 mod words;

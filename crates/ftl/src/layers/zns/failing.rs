@@ -1,9 +1,9 @@
-//! Zones that can no longer be written or read (NVMe Zoned Namespace Command Set Specification 1.1: Read Only, Offline).
+//! Zones that can no longer be written or read (Read Only and Offline of the NVMe Zoned Namespace Command Set).
 //!
 //! - A zone whose failed block has no free block to be copied to is read only. Acknowledged data that is in no block
 //!   stays in a protected buffer. With another buffer the drive's life ends there, because such data has no place.
-//! - If free blocks are fewer than the blocks that zones still need, empty zones are offline, the last ones first; if no
-//!   zone is empty, zones that need a further block are read only.
+//! - If free blocks are fewer than the blocks that zones still need, empty zones are offline, the last ones first; if
+//!   no zone is empty, zones that need a further block are read only.
 //! - A zone with data on a failed die is offline, unless parity restores the data. A zone without data there takes
 //!   another block.
 //!

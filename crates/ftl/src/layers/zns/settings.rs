@@ -24,8 +24,8 @@ keys! {
         pub max_open: u32 = "zns.max_open", Count { min: 0, max: 1 << 20 }, "14";
         /// most active zones, open or closed (Maximum Active Resources); 0: no limit
         pub max_active: u32 = "zns.max_active", Count { min: 0, max: 1 << 20 }, "14";
-        /// bytes behind the write pointer that may be written anywhere and again, in a zone opened so (Zone Random Write
-        /// Area); 0: none
+        /// bytes behind the write pointer that may be written anywhere and again, in a zone opened with this area (Zone
+        /// Random Write Area); 0: none
         pub area: u64 = "zns.zrwa", Bytes { min: 0, max: 1 << 40 }, "0B", needs["buffer.flush = free"];
         /// unit of the commits of a random write area; 0: a page
         pub granularity: u64 = "zns.zrwa_granularity", Bytes { min: 0, max: 1 << 40 }, "0B", needs["zns.zrwa > 0"];
@@ -130,13 +130,13 @@ pub(super) fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
         "a zone with a random write area is active; expected no more of them");
     let kept = u64::from(areas) * area;
     refuse_if!(buffer < (most + 1) * page + kept => "buffer.size", "zns.zrwa", "zns.zrwa_zones";
-        "the random write areas keep {kept} bytes of the write buffer, beside a page for each active zone and the write \
-         that is served; expected {} bytes or more, or smaller areas", (most + 1) * page + kept);
+        "the random write areas keep {kept} bytes of the write buffer, beside a page for each active zone and the \
+         write that is served; expected {} bytes or more, or smaller areas", (most + 1) * page + kept);
     Ok(())
 }
 
-/// Zones of one die and of several, of one erase block and of several, with addresses that hold nothing, and with random
-/// write areas.
+/// Zones of one die and of several, of one erase block and of several, with addresses that hold nothing, and with
+/// random write areas.
 pub(super) fn varies(rng: &mut Rng, drawn: &[String]) -> Vec<String> {
     let number = |key: &str| {
         let value = drawn.iter().find_map(|setting| setting.strip_prefix(key)?.strip_prefix('='));
