@@ -135,17 +135,6 @@ pub struct Call {
     pub violation: Option<String>,
 }
 
-impl Call {
-    /// All that the programs of the call store.
-    pub fn programmed(&self) -> Vec<Stored> {
-        let stored = self.noted.iter().filter_map(|noted| match &noted.fact {
-            Fact::Program { stored, .. } => Some(stored),
-            _ => None,
-        });
-        stored.flatten().copied().collect()
-    }
-}
-
 /// A deliberate planning error, for tests of the check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mutation {

@@ -23,7 +23,7 @@ use crate::extent::pages;
 use palimpsest_flash::command::ZoneAction;
 use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::data::Data;
-use palimpsest_flash::nand::{Flash, first_subpages};
+use palimpsest_flash::nand::{Flash, Halt, first_subpages};
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::keys::keys_of;
 use palimpsest_ftl_api::plan::port::pieces;
@@ -224,9 +224,13 @@ impl Zns {
             io.link(tail.done, signal);
         }
         let full = tail.contents.len() as u32 == self.width;
-        if full && !self.program_tail(io, zone, Cause::Host)? {
+        let done = if full { self.program_tail(io, zone, Cause::Host) } else { Ok(true) };
+        // After a power cut the recovery finds the full tail.
+        if !matches!(done, Ok(true) | Err(Halt::PowerCut)) {
             let tail = self.tails.get_mut(&zone).expect("it stays");
             tail.contents.truncate(self.width as usize - added.len());
+        }
+        if !done? {
             return Ok(false);
         }
         let written = self.zones.zone(zone).written + added.len() as u64 * u64::from(self.per_subpage);

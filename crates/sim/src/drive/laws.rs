@@ -8,7 +8,7 @@ use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::RequestKind;
 use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_ftl_api::Guarantee;
-use palimpsest_ftl_api::plan::ledger::{Ledger, Mutation, Promise};
+use palimpsest_ftl_api::plan::ledger::{Fact, Ledger, Mutation, Noted, Promise};
 
 /// The guarantee of a layer.
 pub(super) struct Laws {
@@ -52,7 +52,11 @@ impl Drive {
         if let (Some(ledger), Some(causality)) = (&mut self.io.ledger, &mut self.engine.causality) {
             let call = ledger.close(self.io.present.now, self.io.host.delivered(), causality.is_buffered());
             let finishes = self.io.present.directives.zone == ZoneAction::Finish;
-            let programmed = if finishes { call.programmed() } else { Vec::new() };
+            let stored = |noted: &Noted| match &noted.fact {
+                Fact::Program { stored, .. } => stored.clone(),
+                _ => Vec::new(),
+            };
+            let programmed: Vec<_> = call.noted.iter().filter(|_| finishes).flat_map(stored).collect();
             self.laws.promise = causality.accept(call, ledger, self.io.present.now);
             self.laws.promise.stored.extend(programmed);
         }

@@ -9,8 +9,8 @@
 
 use super::Zns;
 use palimpsest_flash::geometry::Extent;
-use palimpsest_flash::nand::Flash;
 use palimpsest_flash::nand::data::Data;
+use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_ftl_api::plan::port::pieces;
 use palimpsest_ftl_api::plan::{Gate, Io};
 use std::collections::VecDeque;
@@ -91,8 +91,11 @@ impl Zns {
             if !slot.written {
                 io.pin(slot.data);
             }
-            if !self.append(io, zone, (&[slot.data], 0), signal)? {
+            let done = self.append(io, zone, (&[slot.data], 0), signal);
+            if !matches!(done, Ok(true) | Err(Halt::PowerCut)) {
                 self.windows.entry(zone).or_default().slots.push_front(Slot { written: true, ..slot });
+            }
+            if !done? {
                 return Ok(false);
             }
         }
