@@ -269,6 +269,7 @@ fn measure(case: &Case, requests: Option<u64>) -> Result<(f64, Option<f64>)> {
         seed: 1,
         series: false,
         operations: None,
+        strict: false,
     };
     let mut source = FioSource::new(&FioSpec::parse(case.spec)?, resolved.drive.logical_bytes(), 1)?;
     let mut begin = Instant::now();

@@ -60,6 +60,7 @@ fn options(fidelity: Fidelity) -> Options {
         seed: 1,
         series: false,
         operations: None,
+        strict: false,
     }
 }
 

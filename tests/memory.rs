@@ -40,6 +40,7 @@ fn tables_take_sixteen_bytes_a_unit() {
             seed: 1,
             series: false,
             operations: None,
+            strict: false,
         };
         let mut source = FioSource::new(&spec, bytes, 1).unwrap();
         run(&ssd, &mut source, &options, &mut |_| ControlFlow::Continue(())).unwrap();

@@ -41,6 +41,7 @@ fn result(name: &str, entry: &Entry, fidelity: Fidelity) -> String {
         seed: 1,
         series: false,
         operations: None,
+        strict: false,
     };
     let mut source = FioSource::new(&spec, bytes, 1).expect("a source");
     let outcome = run(&ssd, &mut source, &options, &mut |_| ControlFlow::Continue(()));

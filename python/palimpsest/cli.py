@@ -105,7 +105,7 @@ def run(
         if given:
             raise errors.InputError(f"{job}: --workload names the workload too; expected one of them")
         options["workload"] = job
-    chosen = RunOptions(ftl=ftl, series=out is not None, **_plain(options, operations))
+    chosen = RunOptions(ftl=ftl, series=out is not None, strict=strict, **_plain(options, operations))
     beside = None
     if against is not None:
         from . import against as measured
@@ -187,7 +187,7 @@ def compare(
     if wanted and seeds:
         raise errors.InputError("--slo: conditions are those of one seed; expected no --seeds, or `palimpsest sweep`")
     conditions.expect_measured(wanted, options["fidelity"])
-    base = RunOptions(series=out is not None, **_plain(options, operations))
+    base = RunOptions(series=out is not None, strict=strict, **_plain(options, operations))
     names = runs or _names(",".join(COMPARED_FTLS) if ftl is None else ftl)
     chosen = [base.labelled(text) for text in names]
     labels = [each.label or each.ftl or "" for each in chosen]

@@ -95,8 +95,8 @@ def layer_of(options: RunOptions) -> str:
     return str(tomllib.loads(shown)["ftl"]["name"])
 
 
-_KEPT = ("series", "sketch", "operations", "label")
-"""Options without influence on figures: they select the kept data, and the label."""
+_KEPT = ("series", "sketch", "operations", "strict", "label")
+"""Options without influence on figures: they select the kept data, the end at a failed command, and the label."""
 
 
 def provenance(options: RunOptions) -> dict[str, Any]:

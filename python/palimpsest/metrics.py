@@ -174,7 +174,8 @@ _FIGURES = {
     rf"|moved_pages|rebuild_ns|rebuild_latency_ns\.({_TIMES})",
     "fdp": r"configuration\.(reclaim_groups|handles|nominal_bytes|reclaim_units)"
     r"|statistics\.(host|media|media_erased)_bytes|events\.[a-z_]+",
-    "zns": r"zones|appends|resets|finishes|implicit_closes|padded_bytes|(states|errors)\.[a-z_]+",
+    "zns": r"zones|appends|resets|finishes|implicit_closes|padded_bytes|(states|errors)\.[a-z_]+|changed_zones\.number"
+    r"|zrwa\.(area_bytes|granularity_bytes|resources|allocated|explicit_commits|implicit_commits|overwritten_bytes)",
     "checkpoint": "begun|page_programs|bytes_programmed|write_amplification",
     "read_ahead": "subpages_(read|hit|wasted)|buffer_bytes_peak",
     "throughput": "iops|bytes_per_s",

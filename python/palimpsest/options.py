@@ -30,7 +30,8 @@ class RunOptions:
 
     `palimpsest.api.Settings` describes the options in common. Others: `overrides`, each `key=value`; `sketch`, whether
     the result has distributions of latency that can be merged (`sketches`); `label`, the name in a comparison;
-    `operations`, the window of the timeline, such as `1..1000` or `10ms..12ms`; `tenant`, the only one that runs: the
+    `operations`, the window of the timeline, such as `1..1000` or `10ms..12ms`; `strict`, whether a failed command on a
+    zone ends the run; `tenant`, the only one that runs: the
     number of a section, from 0, or of a volume.
     """
 
@@ -56,6 +57,7 @@ class RunOptions:
     series: bool = False
     sketch: bool = False
     operations: str | None = None
+    strict: bool = False
     label: str | None = None
 
     def with_ftl(self, ftl: str) -> "RunOptions":

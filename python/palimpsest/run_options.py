@@ -58,9 +58,9 @@ def in_order(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _
 force_option = click.option("--force", is_flag=True, help="Replace the results of another run in the folder of --out.")
 
 
-def strict_option(runs: str) -> Callable[[_Command], _Command]:
-    """The option `--strict`, for these `runs`."""
-    text = f"Refuse a setting that one of the {runs} does not read, instead of a note."
+def strict_option(runs: str, more: str = "") -> Callable[[_Command], _Command]:
+    """The option `--strict`, for these `runs`, with `more` effects."""
+    text = f"Refuse a setting that one of the {runs} does not read, instead of a note{more}."
     return click.option("--strict", is_flag=True, help=text)
 
 
@@ -139,7 +139,7 @@ _RUN_OPTIONS = (
     out_option("Also write JSON, TOML, Parquet and an HTML report to DIR."),
     force_option,
     json_option("the result"),
-    strict_option("runs"),
+    strict_option("runs", "; end at the first failed command on a zone"),
     state_options,
     click.option(
         "--operations",

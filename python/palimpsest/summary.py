@@ -340,6 +340,16 @@ def _zone_rows(result: Result) -> Iterator[tuple[str, str]]:
         "zones",
         f"{count(zns['zones'])} of {size(zns['zone_capacity_bytes'])}: {states}; {count(zns['resets'])} resets",
     )
+    if changed := zns.get("changed_zones"):
+        listed = ", ".join(map(str, changed["zones"])) or "more than 511"
+        short = len(listed) < 60
+        yield "changed zones", listed if short else f"{count(changed['number'])}, from {changed['zones'][0]} on"
+    if area := zns.get("zrwa"):
+        yield (
+            "random areas",
+            f"{size(area['area_bytes'])} each: {size(area['overwritten_bytes'])} overwritten before a commit; "
+            f"{count(area['explicit_commits'])} explicit and {count(area['implicit_commits'])} implicit commits",
+        )
     failed = ", ".join(f"{name.replace('_', ' ')} {count(times)}" for name, times in zns["errors"].items() if times)
     if failed:
         yield "failed commands", failed

@@ -66,6 +66,7 @@ impl<'a> Run<'a> {
             payload: Payload::None,
             seed: 1,
             operations: None,
+            strict: false,
         }
     }
 

@@ -209,6 +209,7 @@ fn files(scheme: &str) -> Summary {
         seed: 1,
         series: false,
         operations: None,
+        strict: false,
     };
     run::run(&ssd, &mut source, &options, &mut |_| ControlFlow::Continue(())).unwrap().summary
 }

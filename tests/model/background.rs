@@ -84,6 +84,7 @@ pub fn idle_with(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<u64>
         seed,
         series: false,
         operations: None,
+        strict: false,
     };
     let mut source = Grouped { commands: commands.into_iter(), arrival: 0, number: 0 };
     let mut watcher = |_| ControlFlow::Continue(());

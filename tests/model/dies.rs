@@ -188,9 +188,9 @@ fn recovery_moves_nothing_that_a_die_held() {
         let reads: Vec<_> = sweep(&shape.drive, RequestKind::Read, step).collect();
         // The die fails in this read, which may have delivered data of the die before.
         count(&mut model, reads[0]);
-        let noticed = model.shadow.unreadable;
+        let noticed = model.unreadable();
         reads.iter().for_each(|&command| count(&mut model, command));
-        let unreadable = model.shadow.unreadable - noticed;
+        let unreadable = model.unreadable() - noticed;
         assert!(unreadable > 0, "{}: a quarter of the drive is lost", entry.name);
         model.shadow.expect_power_cut(false);
         model.drive.io.set_power_cut_at(Some(model.drive.io.nand().operations() + 1));
@@ -198,7 +198,7 @@ fn recovery_moves_nothing_that_a_die_held() {
         reads.iter().for_each(|&command| count(&mut model, command));
         assert_eq!(model.drive.power.cuts, 1, "{}: the power failed", entry.name);
         assert_eq!(model.drive.io.nand().counters().programs, programs, "{}: nothing is moved", entry.name);
-        assert_eq!(model.shadow.unreadable, noticed + 2 * unreadable, "{}: the same is lost as before", entry.name);
+        assert_eq!(model.unreadable(), noticed + 2 * unreadable, "{}: the same is lost as before", entry.name);
         model.check();
     }
 }

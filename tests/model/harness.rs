@@ -12,7 +12,7 @@ use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::observe::Observer;
 use palimpsest_lab::rng::Rng;
 use palimpsest_lab::run::build;
-use palimpsest_lab::sim::drive::{Command, Drive, Verifier};
+use palimpsest_lab::sim::drive::{Command, Drive, Refused, Verifier};
 use palimpsest_lab::units::Nanos;
 use std::any::Any;
 use std::cell::RefCell;
@@ -61,6 +61,8 @@ pub struct Model {
     served: u32,
     /// True if some writes have FUA.
     forces: bool,
+    /// Subpages of reads that a drive with zones refused without time, because the zone is offline.
+    refused: u64,
 }
 
 impl Model {
@@ -74,6 +76,7 @@ impl Model {
             submitted: BTreeMap::new(),
             served: 0,
             forces: Rng::new(seed, 0xf0a).below(3) == 0,
+            refused: 0,
             config,
         }
     }
@@ -81,7 +84,17 @@ impl Model {
     /// Serves `command` without time.
     pub fn count(&mut self, command: Command) -> Result<()> {
         let command = self.named(command);
-        self.drive.count(command, &mut self.shadow)
+        self.drive.count(command, &mut self.shadow)?;
+        for Refused { command, .. } in self.drive.reports.refused.drain(..) {
+            let sectors = if command.kind == RequestKind::Read { command.extent.sectors } else { 0 };
+            self.refused += u64::from(sectors / (self.config.geometry.subpage_bytes / 512));
+        }
+        Ok(())
+    }
+
+    /// Subpages that the host could not read, lost or in a zone that is offline.
+    pub fn unreadable(&self) -> u64 {
+        self.shadow.unreadable + self.refused
     }
 
     /// `command` as a request of the present file.
@@ -144,7 +157,7 @@ impl Model {
             assert!(budget > 0, "nothing completes any more");
             budget -= 1;
         }
-        for refused in self.drive.reports.refused.drain(..) {
+        for Refused { command: refused, .. } in self.drive.reports.refused.drain(..) {
             *self.submitted.entry((refused.kind as u8, u64::from(refused.extent.sectors) * 512)).or_default() -= 1;
         }
         self.submitted.retain(|_, count| *count > 0);

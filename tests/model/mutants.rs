@@ -101,8 +101,7 @@ fn mutations() -> Vec<Mutation> {
 
 /// The outcome of each of [`mutations`], in order: `x` is found; `.` has no such gate. Harmless if dropped:
 ///
-/// - `e`: only erases wait for these programs, and an erase follows the replacement of its content in any case; the end
-///   of a zone's finish waits for padding, too, and no test here checks the zone's state after a cut;
+/// - `e`: only erases wait for these programs, and an erase follows the replacement of its content in any case;
 /// - `d`: the waiting operation is in the same die, behind the read;
 /// - `m`: an update of the map goes before the read of the wanted entry, an order that no data needs;
 /// - `c`: later programs wait for an erase so that recovery finds one merge half done; power cuts in timed runs find
@@ -131,7 +130,7 @@ const TABLE: &[(&str, [&str; 6])] = &[
     ("fdp", ["xx..", "xx..", "xx.x..", "......", "b.", "x."]),
     ("fdp-subpage", ["xx..", "xx..", "xx.x..", "......", "b.", "x."]),
     ("fdp-dftl", ["xx.m", "xx.x", "xx.x.x", "x..x.m", "b.", "x."]),
-    ("zns", ["x.e.", "x.x.", "x.xx..", "......", ".c", ".x"]),
+    ("zns", ["x.x.", "x.x.", "x.xx..", "......", ".c", ".x"]),
     ("fs-zns", ["xxex", "xxxx", "xxxx..", "tt.t..", ".c", ".x"]),
     ("fs-page", ["xx.x", "xx.x", "xx.x..", "tt.t..", "..", "x."]),
     ("fs-subpage", ["xx.x", "xx.x", "xx.x..", "tx.t..", "..", "x."]),

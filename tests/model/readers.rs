@@ -70,6 +70,7 @@ fn shown(resolved: &Resolved, seed: u64, long: bool) -> u64 {
         seed,
         series: false,
         operations: None,
+        strict: false,
     };
     let mut hasher = DefaultHasher::new();
     match run(resolved, &mut source, &options, &mut |_| ControlFlow::Continue(())) {
@@ -189,6 +190,9 @@ const SCENES: &[(&str, &[&str])] = &[
     ("fs.gc_gain", &["fs.gc_start=20%", "ssd.over_provisioning=300%"]),
     ("ftl.reuse_empty", &["ftl.threshold_pu=OP/1", "ftl.threshold_window=0", "ssd.over_provisioning=900%"]),
     ("zns.max_active", &["zns.max_open=1"]),
+    ("zns.zrwa", &["buffer.flush=free"]),
+    ("zns.zrwa_granularity", &["zns.zrwa=64KiB"]),
+    ("zns.zrwa_zones", &["zns.zrwa=64KiB"]),
     ("buffer.timeout", &["buffer.ack=program"]),
     ("sim.suspend_limit", &["part.t_program=20ms", "part.t_erase=60ms", "sim.scheduler=read-first"]),
     ("host.arbitration", &["host.classes=low:urgent:high:low:medium"]),
@@ -214,6 +218,8 @@ const VALUES: &[(&str, &[&str])] = &[
     ("zns.zone_dies", &["0"]),
     ("zns.zone_capacity", &["256KiB", "1MiB", "512KiB"]),
     ("zns.zone_size", &["1MiB", "768KiB"]),
+    ("zns.zrwa", &["64KiB", "32KiB"]),
+    ("zns.zrwa_granularity", &["4KiB", "64KiB"]),
     ("zns.max_open", &["1", "2"]),
     ("zns.max_active", &["1", "2", "5"]),
     ("host.burst", &["4", "2", "0"]),

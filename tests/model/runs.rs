@@ -60,6 +60,7 @@ fn options(seed: u64, fidelity: Fidelity, precondition: &str) -> Options {
         seed,
         series: true,
         operations: None,
+        strict: false,
     }
 }
 

@@ -90,6 +90,7 @@ pub fn run_whole(
         seed,
         series: false,
         operations: None,
+        strict: false,
     };
     let mut watcher = |_| ControlFlow::Continue(());
     let summary = run(&resolved, &mut Listed(commands.into_iter()), &options, &mut watcher)?.summary;

@@ -150,6 +150,7 @@ impl Builder {
             seed: self.seed,
             series: false,
             operations: None,
+            strict: false,
         };
         Drive::new(&resolved, &options, &self)
     }

@@ -58,6 +58,7 @@ fn expected(drive: (&str, Option<&str>, &[String]), requests: &[(Command, Nanos)
         seed: 1,
         series: false,
         operations: None,
+        strict: false,
     };
     let arrivals = depth.map_or(Arrivals::Open, |depth| Arrivals::Closed { depth });
     // A closed loop has no times of arrival.

@@ -40,6 +40,10 @@ pub enum ZoneAction {
     Append,
     /// Zone Management Send, Open Zone; the command is a trim of the zone, as for the actions below.
     Open,
+    /// Open Zone with a Zone Random Write Area (ZRWA Allocation).
+    OpenRandom,
+    /// Commit Zone: commits the random write area up to the end of the command's extent.
+    Commit,
     /// Close Zone.
     Close,
     /// Finish Zone.
@@ -48,7 +52,23 @@ pub enum ZoneAction {
     Offline,
 }
 
+/// Names of the actions in traces.
+pub const ZONE_ACTIONS: [(&str, ZoneAction); 7] = [
+    ("append", ZoneAction::Append),
+    ("open", ZoneAction::Open),
+    ("open-zrwa", ZoneAction::OpenRandom),
+    ("commit", ZoneAction::Commit),
+    ("close", ZoneAction::Close),
+    ("finish", ZoneAction::Finish),
+    ("offline", ZoneAction::Offline),
+];
+
 impl ZoneAction {
+    /// True for the actions that program data: Commit Zone and Finish Zone.
+    pub fn programs(self) -> bool {
+        matches!(self, ZoneAction::Commit | ZoneAction::Finish)
+    }
+
     /// True for the actions of Zone Management Send.
     pub fn manages(self) -> bool {
         !matches!(self, ZoneAction::None | ZoneAction::Append)

@@ -188,6 +188,11 @@ pub trait Ftl: Send {
         None
     }
 
+    /// As [`Self::zones`], for a host that reads the Changed Zone List.
+    fn zones_mut(&mut self) -> Option<&mut Zones> {
+        None
+    }
+
     /// Decides whether a zoned drive serves a request of `kind` and the present directives, and prepares the zone.
     /// Returns the sectors of the request: of a Zone Append those that the drive chose. The drive then calls
     /// [`Self::write`], [`Self::read`], [`Self::trim`] or [`Self::finish`] with them.
@@ -198,7 +203,8 @@ pub trait Ftl: Send {
         Ok(extent)
     }
 
-    /// Fills the rest of an admitted zone at `extent` with zeros.
+    /// Serves an admitted Finish Zone, which fills the rest of the zone at `extent` with zeros, or Commit Zone, which
+    /// commits the random write area up to the end of `extent`.
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -441,6 +447,10 @@ pub struct Entry {
     /// True if the layer gathers writes in open pages of the write buffer, and reports their room by
     /// [`plan::Present::buffer_taken`].
     pub gathers: bool,
+    /// True if a protected buffer keeps open pages until they are full, because the host continues them.
+    pub keeps_pages: bool,
+    /// Bytes of the write buffer that the layer keeps for other data than open pages.
+    pub kept_buffer: fn(&Settings) -> u64,
     /// True if pages may be word lines that are programmed in one shot (`part.pages_per_program`). The layer must then
     /// write each page whole and once, and map smaller units.
     pub word_lines: bool,
@@ -490,6 +500,8 @@ impl Entry {
         read: None,
         zoned: false,
         gathers: false,
+        keeps_pages: false,
+        kept_buffer: |_| 0,
         word_lines: false,
         outlives_dies: false,
         takes_parity: false,
@@ -522,6 +534,7 @@ impl Entry {
     pub fn has(&self, feature: Feature) -> bool {
         match feature {
             Feature::OpenPages => self.gathers,
+            Feature::TimedPages => self.gathers && !self.keeps_pages,
             Feature::Parity => self.takes_parity,
             Feature::Superblocks => self.superblocks,
         }

@@ -132,6 +132,8 @@ pub struct Options {
     pub series: bool,
     /// Keep the times of the flash operations and requests of this part of the measurement.
     pub operations: Option<Window>,
+    /// End the run at the first command that a drive with zones refuses.
+    pub strict: bool,
 }
 
 /// A result with the data of its charts.

@@ -102,6 +102,8 @@ struct RunOptions {
     #[serde(default)]
     sketch: bool,
     operations: Option<String>,
+    #[serde(default)]
+    strict: bool,
 }
 
 /// The text of a file of settings, or the configuration in an image of a drive.
@@ -156,6 +158,7 @@ fn core_options(options: &RunOptions) -> PyResult<Options> {
         seed: options.seed,
         series: options.series,
         operations: options.operations.as_deref().map(Window::parse).transpose().map_err(raise)?,
+        strict: options.strict,
     })
 }
 

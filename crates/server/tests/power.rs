@@ -108,6 +108,7 @@ fn cut(ftl: &str, fidelity: Fidelity, acknowledge: &str, cut: u64) -> bool {
         seed: 1,
         series: false,
         operations: None,
+        strict: false,
     };
     let mut watcher = |_| ControlFlow::Continue(());
     let drive = Drive::new(Served::new(&resolved, &options, &mut watcher).unwrap());

@@ -23,7 +23,7 @@ mod write_back;
 mod zoned;
 
 pub use power::{Power, Recovery, explain};
-pub use reports::Reports;
+pub use reports::{Refused, Reports};
 pub use steps::Upcoming;
 pub use units::Units;
 pub use verifier::Verifier;
@@ -35,6 +35,7 @@ use super::settings::ControllerTimes;
 use flight::Flight;
 use laws::Laws;
 use link::Link;
+use palimpsest_flash::command::ZoneAction;
 pub use palimpsest_flash::command::{Command, Directives};
 use palimpsest_flash::error::Result;
 use palimpsest_flash::geometry::{Extent, RequestKind};
@@ -170,7 +171,9 @@ impl Drive {
     pub fn count(&mut self, command: Command, verifier: &mut dyn Verifier) -> Result<()> {
         self.io.present.directives = command.directives;
         self.serve_verified(command.kind, command.extent, verifier)?;
-        self.reports.refused.extend((self.zoned && self.io.present.refused.is_some()).then_some(command));
+        if let Some(error) = self.io.present.refused.filter(|_| self.zoned) {
+            self.reports.refused.push(Refused { command, error, measured: true });
+        }
         (self.io.present.buffer_taken, self.io.present.buffer_freed) = (0, 0);
         self.power.progressed();
         Ok(())
@@ -199,7 +202,7 @@ impl Drive {
     // is slow.
     #[inline]
     fn serve_verified(&mut self, kind: RequestKind, extent: Extent, verifier: &mut dyn Verifier) -> Result<()> {
-        if kind == RequestKind::Trim {
+        if kind == RequestKind::Trim && self.io.present.directives.zone != ZoneAction::Commit {
             // The verifier must see only the units that the layer unmaps.
             let Some(extent) = self.units.whole(extent) else { return Ok(()) };
             // A file system trims addresses of the layer below itself.
@@ -332,6 +335,8 @@ impl Drive {
         let is_free = kind == RequestKind::Flush && self.io.plan.flush_is_free && !self.io.present.directives.updates;
         if !is_free || self.is_file_system {
             self.serve_verified(kind, extent, verifier)?;
+        } else {
+            (self.io.present.refused, self.io.present.placed) = (None, extent);
         }
         if self.carried.is_some() {
             self.end_bringing(id, verifier);
@@ -342,11 +347,11 @@ impl Drive {
         if is_forced && let Some(own) = own {
             self.io.link(own, gate);
         }
-        let refused = self.zoned && self.io.present.refused.is_some();
-        if self.engine.causality.is_some() && !refused {
+        let refused = self.io.present.refused.filter(|_| self.zoned);
+        if self.engine.causality.is_some() && refused.is_none() {
             self.pledge(id, kind, is_forced);
         }
-        self.flight.planned(id, if refused { 0 } else { self.io.host.changes() });
+        self.flight.planned(id, if refused.is_some() { 0 } else { self.io.host.changes() });
         if self.zoned {
             let entry = self.flight.get_mut(id);
             (entry.command.extent, entry.refused) = (self.io.present.placed, refused);

@@ -19,6 +19,9 @@ words! {
 
 /// Open pages of a layer lie in the write buffer.
 const OPEN_PAGES: Reader = Reader::with(Feature::OpenPages);
+/// Open pages of a layer wait for a timeout: of some layers only where no protected buffer keeps them.
+const TIMED_PAGES: Reader = Reader::with(Feature::TimedPages);
+const UNPROTECTED_PAGES: Reader = OPEN_PAGES.needs(&["buffer.ack = program|volatile"]);
 /// Acknowledged writes wait in the write buffer for their programs.
 const ACKNOWLEDGED: Reader = Reader::ANY.needs(&["buffer.ack = buffer|volatile"]);
 
@@ -62,7 +65,8 @@ keys! {
         /// time for each further subpage of the write
         pub t_write_next: Nanos = "buffer.t_write_next", Time, "0ns", read_by[OPEN_PAGES, ACKNOWLEDGED];
         /// a partly filled page is padded and programmed after this long
-        pub buffer_timeout: Nanos = "buffer.timeout", Time, "1ms", read_by[OPEN_PAGES];
+        pub buffer_timeout: Nanos = "buffer.timeout", Time, "1ms",
+            read_by[TIMED_PAGES, UNPROTECTED_PAGES];
     }
 }
 

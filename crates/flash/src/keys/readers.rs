@@ -8,6 +8,8 @@ use super::blocks::BlockCount;
 pub enum Feature {
     /// Open pages in the write buffer.
     OpenPages,
+    /// Open pages that wait no longer than a timeout, also in a protected buffer.
+    TimedPages,
     /// Parity across dies.
     Parity,
     /// Blocks that span dies.

@@ -268,6 +268,11 @@ impl Nand {
         self.stripes.is_some()
     }
 
+    /// Whether the die of page `ppn` has failed.
+    pub fn is_dead_page(&self, ppn: u32) -> bool {
+        self.stripes.as_ref().map_or_else(|| self.is_dead(self.block_of(ppn)), |stripes| stripes.is_dead(ppn))
+    }
+
     /// Whether stripes have parity.
     #[inline]
     pub fn has_parity(&self) -> bool {

@@ -112,6 +112,8 @@ pub struct Block {
     erased: Vec<Gate>,
     /// Per plane: true if the die is known to have failed.
     dead: Vec<bool>,
+    /// True if no block was free when one was to be taken.
+    is_short: bool,
     counters: Counters,
     rebuild: Rebuild,
     /// Contents of the pages of a [`PageRun`], and the gates that close when they have arrived.
@@ -120,7 +122,7 @@ pub struct Block {
 }
 
 palimpsest_flash::state!(Block { map, valid, valid_count, erased, counters, partial } parts { free } built {
-    settings, geometry, sectors_per_page, per_channel, zones, dead, rebuild, contents, arrived
+    settings, geometry, sectors_per_page, per_channel, zones, dead, is_short, rebuild, contents, arrived
 });
 
 impl Block {
@@ -140,6 +142,7 @@ impl Block {
             erased: vec![Gate::NONE; blocks as usize],
             free: free_of_planes(&geometry),
             dead: vec![false; geometry.planes() as usize],
+            is_short: false,
             counters: Counters::default(),
             rebuild: Rebuild::default(),
             contents: Vec::new(),
@@ -182,7 +185,10 @@ impl Block {
         let nearness = |plane: u32| if plane == home { 2 } else { u32::from(plane % channels == home % channels) };
         let planes = (0..self.geometry.planes()).filter(|&plane| !self.free[plane as usize].is_empty());
         let best = planes.max_by_key(|&plane| (nearness(plane), self.free[plane as usize].len(), u32::MAX - plane));
-        let plane = best.ok_or(Halt::NoSpace)?;
+        let Some(plane) = best else {
+            self.is_short = true;
+            return Err(Halt::NoSpace);
+        };
         self.counters.away += u64::from(nearness(plane) == 0);
         let level = self.settings.wear_leveling != WearLeveling::None;
         let wear = |block| if level { io.nand().erases(block) } else { 0 };

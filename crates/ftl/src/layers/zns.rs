@@ -9,171 +9,51 @@
 //! The last page of a zone waits in the write buffer until it is full. A protected buffer keeps the page; else a flush
 //! or a timeout programs it as it is, and the write that continues the page copies its erase block, as does the repair
 //! of a failed block. After a power cut the write pointer follows the last programmed subpage, and open zones are
-//! closed.
+//! closed. Random write areas are in [`window`], zones without a spare block or with a failed die in [`failing`].
 //!
-//! Ignored: random write areas, reset and finish recommended, and dies whose planes belong to different zones.
+//! Ignored: reset and finish recommended, and dies whose planes belong to different zones.
 
 mod below_files;
+mod failing;
+mod settings;
+mod window;
 
 use super::block::{self, Block, ZoneShape};
 use super::pages::MapsPages;
 use crate::extent::pages;
 pub use below_files::BELOW_FILES;
 use palimpsest_flash::command::ZoneAction;
-use palimpsest_flash::geometry::{Extent, Geometry, RequestKind};
+use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::data::Data;
-use palimpsest_flash::nand::{Flash, first_subpages};
-use palimpsest_flash::rng::Rng;
+use palimpsest_flash::nand::{Flash, Halt, first_subpages};
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::keys::keys_of;
-use palimpsest_ftl_api::plan::port::{Piece, pieces};
+use palimpsest_ftl_api::plan::port::pieces;
 use palimpsest_ftl_api::plan::select::ReadPolicy;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
-use palimpsest_ftl_api::settings::Settings;
-use palimpsest_ftl_api::zones::{ZoneError, ZoneFigures, ZoneState, Zones};
-use palimpsest_ftl_api::{Blueprint, Entry, Ftl, LayerFigures, Model, Proposal, Unfit, keys, refuse_if};
+use palimpsest_ftl_api::zones::{Area, ZoneError, ZoneFigures, ZoneState, Zones};
+use palimpsest_ftl_api::{Blueprint, Entry, Ftl, LayerFigures, Model};
+use settings::KEYS;
+pub use settings::{ZnsSettings, ZonePages};
 use std::collections::BTreeMap;
-
-keys! {
-    /// The zones of the drive.
-    #[derive(Debug, Clone)]
-    pub struct ZnsSettings;
-
-    /// The keys of `zns`.
-    group pub KEYS {
-        /// dies that a zone is on, whose planes take turns from page to page; 0: all dies. With parity (ftl.rain) a
-        /// zone is on the dies of a stripe
-        pub dies: u32 = "zns.zone_dies", Count { min: 0, max: 65_535 }, "0", needs["ftl.rain = 0"];
-        /// bytes of a zone that can be written, rounded up to erase blocks on its dies for the space it takes; 0: one
-        /// erase block on each plane of its dies
-        pub capacity: u64 = "zns.zone_capacity", Bytes { min: 0, max: 1 << 50 }, "0B";
-        /// bytes from the start of a zone to the start of the next; 0: the capacity
-        pub size: u64 = "zns.zone_size", Bytes { min: 0, max: 1 << 50 }, "0B";
-        /// most open zones (Maximum Open Resources); 0: no limit
-        pub max_open: u32 = "zns.max_open", Count { min: 0, max: 1 << 20 }, "14";
-        /// most active zones, open or closed (Maximum Active Resources); 0: no limit
-        pub max_active: u32 = "zns.max_active", Count { min: 0, max: 1 << 20 }, "14";
-    }
-}
+use window::Window;
 
 pub const ENTRY: Entry = Entry {
     name: "zns",
     about: "zones that the host writes in order and resets (Zoned Namespaces)",
     keys: || [(block::ENTRY.keys)(), keys_of(&[KEYS])].concat(),
-    fixes: fixed,
+    fixes: settings::fixed,
     hides: &["ftl.superblocks", "ftl.superblock_planes", "ftl.superblock_dies", "ftl.allocation"],
     zoned: true,
     gathers: true,
+    keeps_pages: true,
+    kept_buffer: settings::kept_buffer,
     exported: |settings, geometry, pages| ZonePages::new(settings, geometry).exported(pages),
-    check,
-    model: Model { needs: &["zns.zone_dies=1"], varies, ..Model::ANY },
+    check: settings::check,
+    model: Model { needs: &["zns.zone_dies=1"], varies: settings::varies, ..Model::ANY },
     build: |io, blueprint| Box::new(Zns::new(io, blueprint)),
     ..block::ENTRY
 };
-
-/// Sizes of a zone in pages.
-pub struct ZonePages {
-    /// Pages that can be written.
-    pub capacity: u64,
-    /// Pages from the start of a zone to the start of the next.
-    pub size: u64,
-    /// Erase blocks.
-    pub blocks: u64,
-    per_block: u64,
-}
-
-impl ZonePages {
-    /// The sizes that the settings give.
-    pub fn new(settings: &Settings, geometry: &Geometry) -> Self {
-        let ZnsSettings { capacity, size, .. } = ZnsSettings::new(settings);
-        let (per_block, page) = (u64::from(geometry.pages_per_block), u64::from(geometry.page_bytes()));
-        let capacity = if capacity == 0 { per_block } else { (capacity / page).max(1) };
-        let size = if size == 0 { capacity } else { size / page }.max(capacity);
-        ZonePages { capacity, size, blocks: capacity.div_ceil(per_block), per_block }
-    }
-
-    /// Pages of all whole zones of a drive with room for `pages` pages of data.
-    fn exported(&self, pages: u64) -> u64 {
-        pages / (self.blocks * self.per_block) * self.size
-    }
-}
-
-/// Superblocks of all planes of the dies of a zone, if these are several planes.
-fn fixed(settings: &Settings) -> Vec<(&'static str, String)> {
-    let dies = ZnsSettings::new(settings).dies;
-    let planes: u32 = settings.get("ssd.planes_per_die");
-    let collected = settings.get::<u32>("ftl.rain") == 0 && (dies != 1 || planes > 1);
-    let fixed = [
-        ("ftl.superblocks", if collected { "collected" } else { "allocated" }.into()),
-        ("ftl.superblock_planes", "all".into()),
-        ("ftl.superblock_dies", if collected { dies } else { 0 }.to_string()),
-        ("ftl.allocation", "round-robin".into()),
-    ];
-    fixed.into()
-}
-
-fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
-    check_zones(proposal)?;
-    let Proposal { settings, geometry, logical_pages, .. } = proposal;
-    let (page, buffer) = (u64::from(geometry.page_bytes()), settings.get::<u64>("buffer.size"));
-    let (most, zones) =
-        (ZnsSettings::new(settings).max_active, logical_pages / ZonePages::new(settings, geometry).size);
-    let most = if most == 0 { zones } else { zones.min(most.into()) };
-    refuse_if!(buffer < (most + 1) * page => "buffer.size", "zns.max_active", "part.page_size";
-        "each active zone may have a page in the write buffer, beside the write that is served; expected {} bytes or \
-         more, or fewer active zones", (most + 1) * page);
-    Ok(())
-}
-
-/// Refuses zones that do not fit the drive or each other.
-fn check_zones(proposal: &Proposal<'_>) -> Result<(), Unfit> {
-    let Proposal { settings, geometry, logical_pages, .. } = proposal;
-    let ZnsSettings { dies, capacity, size, max_open, max_active } = ZnsSettings::new(settings);
-    let of = ["ssd.channels", "ssd.chips_per_channel", "ssd.dies_per_chip"].map(|key| settings.get::<u32>(key));
-    let of: u32 = of.iter().product();
-    refuse_if!(dies > 0 && !of.is_multiple_of(dies)
-        => "zns.zone_dies", "ssd.channels", "ssd.chips_per_channel", "ssd.dies_per_chip";
-        "the drive has {of} dies; expected a number that divides it, or 0");
-    let page = u64::from(geometry.page_bytes());
-    refuse_if!(!capacity.is_multiple_of(page) => "zns.zone_capacity", "part.page_size";
-        "expected whole pages of {page} bytes");
-    refuse_if!(!size.is_multiple_of(page) => "zns.zone_size", "part.page_size"; "expected whole pages of {page} bytes");
-    let zone = ZonePages::new(settings, geometry);
-    refuse_if!(size > 0 && size < zone.capacity * page => "zns.zone_size", "zns.zone_capacity";
-        "a zone has {} bytes that can be written; expected no smaller size, or 0", zone.capacity * page);
-    refuse_if!(max_active > 0 && (max_open > max_active || max_open == 0) => "zns.max_open", "zns.max_active";
-        "an open zone is active; expected no more open than active zones");
-    refuse_if!(*logical_pages == 0 => "zns.zone_capacity", "ssd.blocks_per_plane", "ssd.over_provisioning";
-        "a zone has {} erase blocks on its dies, and the drive has not that many beside its spare blocks; expected \
-         smaller zones, or more blocks", zone.blocks);
-    let subpages = logical_pages * u64::from(geometry.subpages_per_page);
-    refuse_if!(subpages >= (1 << 32) - (1 << 18) || zone.size > 1 << 31 => "zns.zone_size", "zns.zone_capacity";
-        "that makes {subpages} subpages of addresses, more than can be simulated; expected less between two zones");
-    Ok(())
-}
-
-/// Zones of one die and of several, of one erase block and of several, and with addresses that hold nothing.
-fn varies(rng: &mut Rng, drawn: &[String]) -> Vec<String> {
-    let number = |key: &str| {
-        let value = drawn.iter().find_map(|setting| setting.strip_prefix(key)?.strip_prefix('='));
-        value.and_then(|value| value.trim_end_matches('B').parse::<u64>().ok())
-    };
-    let page = number("part.page_size").unwrap_or(4096) * number("part.pages_per_program").unwrap_or(1);
-    let pages = number("part.pages_per_block").unwrap_or(4);
-    let active = 1 + rng.below(5);
-    let mut varied = vec![
-        format!("zns.zone_dies={}", rng.below(2)),
-        format!("zns.max_active={active}"),
-        format!("zns.max_open={}", 1 + rng.below(active)),
-        format!("buffer.size={}B", page * (active + 1 + rng.below(4))),
-    ];
-    if rng.below(3) == 0 {
-        let capacity = page * (pages - 1 + rng.below(pages + 2));
-        varied.push(format!("zns.zone_capacity={capacity}B"));
-        varied.push(format!("zns.zone_size={}B", capacity + page * rng.below(3)));
-    }
-    varied
-}
 
 /// The page at the write pointer of a zone, which is not full yet.
 #[derive(Default)]
@@ -193,28 +73,36 @@ struct Tail {
 
 palimpsest_flash::state!(Tail { page, contents, held, ready, done, since });
 
+/// No number of failures, so that the next comparison finds another.
+const NEVER: (u64, usize) = (u64::MAX, 0);
+
 /// The layer.
 pub struct Zns {
     zones: Zones,
     block: Block,
     /// The page at the write pointer of each zone where it is partly in memory.
     tails: BTreeMap<u32, Tail>,
+    /// The data in the random write areas of zones.
+    windows: BTreeMap<u32, Window>,
     padded_pages: u64,
+    /// [`Block::failures`] when the zones were last compared with the blocks.
+    failures: (u64, usize),
     shape: ZoneShape,
     capacity_pages: u32,
     width: u32,
-    /// Subpages of the write buffer that a page written whole takes.
+    /// Subpages of the write buffer that a page written whole takes; 0 below a file system.
     room: u32,
     per_subpage: u32,
     read: ReadPolicy,
     protected: bool,
     timeout: Nanos,
-    /// Contents of the page to program.
+    /// Contents of the page to program, and of the subpages to add to a tail.
     contents: Vec<Data>,
+    added: Vec<Data>,
 }
 
-palimpsest_flash::state!(Zns { zones, block, tails, padded_pages } built {
-    shape, capacity_pages, width, room, per_subpage, read, protected, timeout, contents
+palimpsest_flash::state!(Zns { zones, block, tails, windows, padded_pages, failures } built {
+    shape, capacity_pages, width, room, per_subpage, read, protected, timeout, contents, added
 });
 
 impl Zns {
@@ -222,17 +110,24 @@ impl Zns {
     pub fn new(io: &Io, blueprint: &Blueprint) -> Self {
         let geometry = io.geometry();
         let zone = ZonePages::new(&blueprint.settings, geometry);
-        let ZnsSettings { max_open, max_active, .. } = ZnsSettings::new(&blueprint.settings);
+        let ZnsSettings { max_open, max_active, area, granularity, areas, .. } = ZnsSettings::new(&blueprint.settings);
         let shape = ZoneShape { blocks: zone.blocks as u32, pages: zone.size as u32 };
         let count = blueprint.logical_pages / shape.pages;
         let per_subpage = geometry.subpage_bytes / SECTOR_BYTES as u32;
         let per_page = u64::from(geometry.page_bytes()) / SECTOR_BYTES;
         let (size, capacity) = (zone.size * per_page, zone.capacity * per_page);
+        let mut zones = Zones::new(count, size, capacity, per_subpage.into(), (max_open, max_active));
+        if area > 0 {
+            let granularity = if granularity == 0 { per_page } else { granularity / SECTOR_BYTES };
+            zones.area = Area { size: area / SECTOR_BYTES, granularity, zones: areas };
+        }
         Zns {
-            zones: Zones::new(count, size, capacity, per_subpage.into(), (max_open, max_active)),
+            zones,
             block: Block::of_zones(io, blueprint, count, shape),
             tails: BTreeMap::new(),
+            windows: BTreeMap::new(),
             padded_pages: 0,
+            failures: NEVER,
             shape,
             capacity_pages: zone.capacity as u32,
             width: geometry.subpages_per_page,
@@ -242,6 +137,7 @@ impl Zns {
             protected: blueprint.protected,
             timeout: blueprint.buffer_timeout,
             contents: Vec::new(),
+            added: Vec::new(),
         }
     }
 
@@ -270,17 +166,18 @@ impl Zns {
         self.block.write_part(io, (page, filled), &self.contents, cause, gates)
     }
 
-    /// Programs the tail of `zone`. If flash halts, the tail stays.
-    fn program_tail(&mut self, io: &mut Io, zone: u32, cause: Cause) -> Flash<()> {
-        let Some(tail) = self.tails.remove(&zone) else { return Ok(()) };
+    /// Programs the tail of `zone`. False if no block is left; then, and if flash halts, the tail stays.
+    fn program_tail(&mut self, io: &mut Io, zone: u32, cause: Cause) -> Flash<bool> {
+        let Some(tail) = self.tails.remove(&zone) else { return Ok(true) };
         self.contents.clear();
         self.contents.extend_from_slice(&tail.contents);
-        if let Err(halt) = self.program(io, zone, cause, (tail.ready, tail.done, tail.held)) {
-            self.tails.insert(zone, tail);
-            return Err(halt);
+        let done = self.program(io, zone, cause, (tail.ready, tail.done, tail.held));
+        if done.is_ok() {
+            tail.contents.iter().for_each(|&data| io.unpin(data));
+            return Ok(true);
         }
-        tail.contents.iter().for_each(|&data| io.unpin(data));
-        Ok(())
+        self.tails.insert(zone, tail);
+        self.or_read_only(io, zone, done)
     }
 
     /// Brings the subpages before the write pointer of `zone` into a tail, if its page was programmed in part.
@@ -302,16 +199,31 @@ impl Zns {
         Ok(())
     }
 
-    /// Writes `piece`, a whole subpage at the write pointer of `zone`, into the tail, and programs a full page.
-    fn gather(&mut self, io: &mut Io, zone: u32, piece: Piece) -> Flash<()> {
-        let data = io.written(piece, Data::ZERO);
-        io.pin(data);
-        io.present.buffer_taken += 1;
-        let (signal, since) = (io.program_signal(self.protected), io.now());
+    /// Writes `part`, whole subpages of one page, at the write pointer of `zone`. False if no block is left.
+    fn gather(&mut self, io: &mut Io, zone: u32, part: Extent) -> Flash<bool> {
+        let mut added = std::mem::take(&mut self.added);
+        added.extend(pieces(part, self.per_subpage).map(|piece| io.written(piece, Data::ZERO)));
+        added.iter().for_each(|&data| io.pin(data));
+        let held = added.len() as u32;
+        io.present.buffer_taken += held;
+        let signal = io.program_signal(self.protected);
+        let done = self.append(io, zone, (&added, held), signal)?;
+        if !done {
+            added.iter().for_each(|&data| io.unpin(data));
+        }
+        added.clear();
+        self.added = added;
+        Ok(done)
+    }
+
+    /// Adds `added`, pinned, to the tail of `zone`, and programs a full page, which frees `held` more subpages of the
+    /// write buffer. False if no block is left: the zone is as before, and its tail holds no room.
+    fn append(&mut self, io: &mut Io, zone: u32, (added, held): (&[Data], u32), signal: Gate) -> Flash<bool> {
+        let since = io.now();
         let (page, _) = self.at_pointer(io, zone);
         let tail = self.tails.entry(zone).or_insert_with(|| Tail { page, since, ..Tail::default() });
-        tail.contents.push(data);
-        tail.held += 1;
+        tail.contents.extend_from_slice(added);
+        tail.held += held;
         if !signal.is_none() {
             if tail.done.is_none() {
                 tail.done = io.gate();
@@ -319,12 +231,18 @@ impl Zns {
             io.link(tail.done, signal);
         }
         let full = tail.contents.len() as u32 == self.width;
-        if full {
-            self.program_tail(io, zone, Cause::Host)?;
+        let done = if full { self.program_tail(io, zone, Cause::Host) } else { Ok(true) };
+        // After a power cut the recovery finds the full tail.
+        if !matches!(done, Ok(true) | Err(Halt::PowerCut)) {
+            let tail = self.tails.get_mut(&zone).expect("it stays");
+            tail.contents.truncate(self.width as usize - added.len());
         }
-        let written = self.zones.zone(zone).written + u64::from(self.per_subpage);
+        if !done? {
+            return Ok(false);
+        }
+        let written = self.zones.zone(zone).written + added.len() as u64 * u64::from(self.per_subpage);
         self.zones.advance(zone, written);
-        Ok(())
+        Ok(true)
     }
 
     /// Programs all tails that wait since `before` or earlier.
@@ -345,14 +263,109 @@ impl Zns {
 
     /// Drops the tail of `zone`. A tail that requests wait for is programmed, which ends their waiting.
     fn drop_tail(&mut self, io: &mut Io, zone: u32) -> Flash<()> {
-        if self.tails.get(&zone).is_some_and(|tail| !tail.done.is_none()) {
-            return self.program_tail(io, zone, Cause::Host);
+        if self.tails.get(&zone).is_some_and(|tail| !tail.done.is_none()) && self.program_tail(io, zone, Cause::Host)? {
+            return Ok(());
+        }
+        if self.zones.zone(zone).state.is_failed() {
+            return Ok(());
         }
         if let Some(tail) = self.tails.remove(&zone) {
             tail.contents.iter().for_each(|&data| io.unpin(data));
             io.present.buffer_freed += tail.held;
         }
         Ok(())
+    }
+
+    /// Writes `extent` at the write pointer of `zone`. False if no block is left.
+    fn write_in_order(&mut self, io: &mut Io, zone: u32, extent: Extent) -> Flash<bool> {
+        self.reopen(io, zone)?;
+        let size = self.sectors_per_page();
+        for (page, first, sectors) in pages(extent, size) {
+            let part = Extent { sector: u64::from(page) * size + u64::from(first), sectors };
+            if u64::from(sectors) < size {
+                if !self.gather(io, zone, part)? {
+                    return Ok(false);
+                }
+                continue;
+            }
+            self.contents.clear();
+            self.contents.extend(pieces(part, self.per_subpage).map(|piece| io.written(piece, Data::ZERO)));
+            io.present.buffer_taken += self.room;
+            let (after, signal) = (io.arrival(), io.program_signal(self.protected));
+            let done = self.program(io, zone, Cause::Host, (after, signal, self.room));
+            if !self.or_read_only(io, zone, done)? {
+                io.present.buffer_freed += self.room;
+                return Ok(false);
+            }
+            let written = self.zones.zone(zone).written + size;
+            self.zones.advance(zone, written);
+        }
+        Ok(true)
+    }
+
+    /// Programs zeros up to the capacity of `zone`. False if no block is left.
+    fn finish_zone(&mut self, io: &mut Io, zone: u32) -> Flash<bool> {
+        self.reopen(io, zone)?;
+        let (signal, held) = (io.request(), self.windows.get(&zone).map_or(0, Window::len));
+        if !self.commit(io, zone, held, signal)? {
+            return Ok(false);
+        }
+        let (first, size) = (zone * self.shape.blocks * io.geometry().pages_per_block, self.sectors_per_page());
+        while self.zones.zone(zone).state != ZoneState::Full {
+            let (page, filled) = self.at_pointer(io, zone);
+            let (mut gates, mut cause) = ((Gate::NONE, signal, 0), Cause::Merge);
+            self.contents.clear();
+            if let Some(tail) = self.tails.get(&zone).filter(|_| filled > 0) {
+                self.contents.extend_from_slice(&tail.contents);
+                gates = (tail.ready, if tail.done.is_none() { signal } else { tail.done }, tail.held);
+                io.link(tail.done, signal);
+                // Programs of the host's data follow the data's arrival.
+                cause = if tail.held > 0 || self.zones.area.size > 0 { Cause::Host } else { cause };
+            }
+            self.contents.resize(self.width as usize, Data::ZERO);
+            let done = self.program(io, zone, cause, gates);
+            if !self.or_read_only(io, zone, done)? {
+                return Ok(false);
+            }
+            if let Some(tail) = self.tails.remove(&zone) {
+                tail.contents.iter().for_each(|&data| io.unpin(data));
+            }
+            self.padded_pages += 1;
+            self.zones.advance(zone, u64::from(page - first + 1) * size);
+        }
+        self.windows.remove(&zone);
+        Ok(true)
+    }
+
+    /// After a power cut, finds the write pointer of `zone`, whose blocks are recovered.
+    fn recover_zone(&mut self, io: &mut Io, zone: u32) -> Flash<()> {
+        let sectors = |subpages: u32| u64::from(subpages) * u64::from(self.per_subpage);
+        let (found, width) = (self.found(io, zone), self.width);
+        let first = zone * self.shape.blocks * io.geometry().pages_per_block;
+        let tail = self.tails.get(&zone).map(|tail| ((tail.page - first) * width, tail.contents.len() as u32));
+        if self.zones.zone(zone).state.is_failed() {
+            // A refused write may have programmed more.
+            let most = sectors(tail.map_or(found, |(before, held)| found.max(before + held)));
+            self.zones.found(zone, most.min(self.zones.zone(zone).written));
+            return Ok(());
+        }
+        let Some((before, held)) = tail else {
+            self.zones.found(zone, sectors(found));
+            return self.recover_window(io, zone);
+        };
+        if found >= before + held {
+            // The copy of its block was finished: only the erase of the old block was interrupted.
+            let tail = self.tails.remove(&zone).unwrap_or_default();
+            tail.contents.iter().for_each(|&data| io.unpin(data));
+            self.zones.found(zone, sectors(found));
+            return self.recover_window(io, zone);
+        }
+        let full = sectors(before + held);
+        self.zones.found(zone, if held == width { sectors(before) } else { full });
+        if held == width && self.program_tail(io, zone, Cause::Host)? {
+            self.zones.found(zone, full);
+        }
+        self.recover_window(io, zone)
     }
 
     /// Subpages up to the last one that flash holds of `zone`.
@@ -378,6 +391,10 @@ impl Ftl for Zns {
         Some(&self.zones)
     }
 
+    fn zones_mut(&mut self) -> Option<&mut Zones> {
+        Some(&mut self.zones)
+    }
+
     fn admit(&mut self, io: &Io, kind: RequestKind, extent: Extent) -> Result<Extent, ZoneError> {
         let action = io.directives().zone;
         let (first, end) = (self.zones.zone_of(extent.sector), extent.end().div_ceil(self.zones.size) as u32);
@@ -385,6 +402,10 @@ impl Ftl for Zns {
             RequestKind::Write => {
                 let sector = self.zones.admit_write(extent.sector, extent.sectors.into(), action == ZoneAction::Append);
                 sector.map(|sector| Extent { sector, ..extent })
+            }
+            RequestKind::Trim if action == ZoneAction::Commit => {
+                let written = extent.end() - u64::from(first) * self.zones.size;
+                self.zones.admit_commit(first, written).map(|()| extent)
             }
             RequestKind::Trim => {
                 (first..end).try_for_each(|zone| self.zones.admit_action(zone, action)).map(|()| extent)
@@ -399,29 +420,14 @@ impl Ftl for Zns {
 
     fn finish(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
         let zone = self.zones.zone_of(extent.sector);
-        self.reopen(io, zone)?;
-        let (first, size) = (zone * self.shape.blocks * io.geometry().pages_per_block, self.sectors_per_page());
-        let signal = io.request();
-        while self.zones.zone(zone).state != ZoneState::Full {
-            let (page, filled) = self.at_pointer(io, zone);
-            let (mut gates, mut cause) = ((Gate::NONE, signal, 0), Cause::Merge);
-            self.contents.clear();
-            if let Some(tail) = self.tails.get(&zone).filter(|_| filled > 0) {
-                self.contents.extend_from_slice(&tail.contents);
-                gates = (tail.ready, if tail.done.is_none() { signal } else { tail.done }, tail.held);
-                io.link(tail.done, signal);
-                // Programs of the host's data follow the data's arrival.
-                cause = if tail.held > 0 { Cause::Host } else { cause };
-            }
-            self.contents.resize(self.width as usize, Data::ZERO);
-            self.program(io, zone, cause, gates)?;
-            if let Some(tail) = self.tails.remove(&zone) {
-                tail.contents.iter().for_each(|&data| io.unpin(data));
-            }
-            self.padded_pages += 1;
-            self.zones.advance(zone, u64::from(page - first + 1) * size);
+        let ended = match io.directives().zone {
+            ZoneAction::Commit => self.commit_to(io, zone, extent.end()),
+            _ => self.finish_zone(io, zone),
+        };
+        if !ended? {
+            self.refuse(io, zone);
         }
-        Ok(())
+        self.note_failures(io)
     }
 
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
@@ -429,86 +435,87 @@ impl Ftl for Zns {
             self.block.background(io)?;
         }
         let zone = self.zones.zone_of(extent.sector);
-        self.reopen(io, zone)?;
-        let size = self.sectors_per_page();
-        for (page, first, sectors) in pages(extent, size) {
-            let part = Extent { sector: u64::from(page) * size + u64::from(first), sectors };
-            if u64::from(sectors) < size {
-                for piece in pieces(part, self.per_subpage) {
-                    self.gather(io, zone, piece)?;
-                }
-                continue;
+        if self.zones.zone(zone).random {
+            self.write_area(io, zone, extent)?;
+        } else {
+            let begun = self.zones.zone(zone).written;
+            if !self.write_in_order(io, zone, extent)? {
+                self.rewind(io, zone, begun);
+                self.refuse(io, zone);
             }
-            self.contents.clear();
-            self.contents.extend(pieces(part, self.per_subpage).map(|piece| io.written(piece, Data::ZERO)));
-            io.present.buffer_taken += self.room;
-            let (after, signal) = (io.arrival(), io.program_signal(self.protected));
-            self.program(io, zone, Cause::Host, (after, signal, self.room))?;
-            let written = self.zones.zone(zone).written + size;
-            self.zones.advance(zone, written);
         }
-        Ok(())
+        self.note_failures(io)
     }
 
     fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
         let (width, per_block) = (self.width, io.geometry().pages_per_block);
         for (page, first, sectors) in pages(extent, self.sectors_per_page()) {
             let (begin, end) = (first / self.per_subpage, (first + sectors).div_ceil(self.per_subpage));
-            let zone = page / self.shape.pages;
-            let inner = self.inner(page, per_block);
-            let tail = self.tails.get(&zone).filter(|_| inner == Some(self.at_pointer(io, zone).0));
-            // The subpages in memory come first, because a tail holds its page from the start.
-            let held = tail.map_or(0, |tail| tail.contents.len() as u32).min(end).max(begin);
-            if let Some(tail) = tail.filter(|_| held > begin) {
+            let (zone, place) = (page / self.shape.pages, page % self.shape.pages * width);
+            let pointer = (self.zones.zone(zone).written / u64::from(self.per_subpage)) as u32;
+            // Subpages before the write pointer are in memory, if a tail holds the page, or on flash.
+            let written = pointer.saturating_sub(place).clamp(begin, end);
+            let inner = self.inner(page, per_block).filter(|_| written > begin);
+            let tail = self.tails.get(&zone).filter(|tail| inner == Some(tail.page));
+            if let Some(tail) = tail {
                 io.link(tail.ready, io.request());
-                io.count_buffered(held - begin);
+                io.count_buffered(written - begin);
             }
-            let located = inner.filter(|_| tail.is_none()).and_then(|inner| {
-                let filled = self.block.filled(inner).clamp(begin, end);
-                Some((self.block.locate(inner)?, filled)).filter(|_| filled > begin)
-            });
-            let unwritten = match located {
-                Some((ppn, filled)) => {
-                    let wanted = first_subpages(filled - begin) << begin;
-                    let read = sectors.min(filled * self.per_subpage - first);
-                    let (words, policy) = (io.nand().words_of(first, read), self.read);
-                    let (after, signal) = (io.arrival(), io.request());
-                    io.read(Read { words, policy, after, signal, ..Read::new(ppn, wanted, Cause::Host) })?;
-                    end - filled
-                }
-                None => end - held,
+            let located = inner.filter(|_| tail.is_none()).and_then(|inner| self.block.locate(inner));
+            if let Some(ppn) = located {
+                let wanted = first_subpages(written - begin) << begin;
+                let read = sectors.min(written * self.per_subpage - first);
+                let (words, policy) = (io.nand().words_of(first, read), self.read);
+                let (after, signal) = (io.arrival(), io.request());
+                io.read(Read { words, policy, after, signal, ..Read::new(ppn, wanted, Cause::Host) })?;
+            }
+            let window = self.windows.get(&zone).filter(|_| written < end);
+            let in_area = |subpage: u32| window?.get((place + subpage).checked_sub(pointer)?);
+            let buffered = (written..end).filter(|&subpage| in_area(subpage).is_some()).count() as u32;
+            if buffered > 0 {
+                io.count_buffered(buffered);
+            }
+            if end - written > buffered {
+                io.count_unwritten(end - written - buffered);
+            }
+            if !io.host.has_contents() {
+                continue;
+            }
+            let data = |io: &mut Io, subpage: u32| match (tail, located) {
+                (Some(tail), _) if subpage < written => tail.contents[subpage as usize],
+                (None, Some(ppn)) if subpage < written => io.load_subpage(ppn * width + subpage),
+                _ => in_area(subpage).unwrap_or(Data::ZERO),
             };
-            if unwritten > 0 {
-                io.count_unwritten(unwritten);
-            }
-            for subpage in (begin..end).filter(|_| io.host.has_contents()).collect::<Vec<_>>() {
-                let data = match (self.tails.get(&zone).filter(|_| subpage < held), located) {
-                    (Some(tail), _) => tail.contents[subpage as usize],
-                    (None, Some((ppn, filled))) if subpage < filled => io.load_subpage(ppn * width + subpage),
-                    _ => Data::ZERO,
-                };
+            for subpage in begin..end {
+                let data = data(io, subpage);
                 io.deliver(page * width + subpage, data);
             }
         }
-        Ok(())
+        self.note_failures(io)
     }
 
     fn trim(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
         for zone in self.zones.zone_of(extent.sector)..extent.end().div_ceil(self.zones.size) as u32 {
             self.drop_tail(io, zone)?;
+            if self.zones.zone(zone).state.is_failed() {
+                self.refuse(io, zone);
+                continue;
+            }
+            self.drop_window(io, zone);
             for block in zone * self.shape.blocks..(zone + 1) * self.shape.blocks {
                 self.block.trim_block(io, block, io.arrival())?;
             }
             self.zones.reset(zone);
         }
-        Ok(())
+        self.note_failures(io)
     }
 
     fn flush(&mut self, io: &mut Io) -> Flash<()> {
         if io.plan.flush_is_free {
             return Ok(());
         }
-        self.program_tails(io, Nanos::MAX, io.request())
+        self.program_tails(io, Nanos::MAX, io.request())?;
+        self.note_failures(io)
     }
 
     fn deadline(&self) -> Option<Nanos> {
@@ -519,15 +526,18 @@ impl Ftl for Zns {
     }
 
     fn timer(&mut self, io: &mut Io) -> Flash<()> {
-        self.program_tails(io, io.now().saturating_sub(self.timeout), Gate::NONE)
+        self.program_tails(io, io.now().saturating_sub(self.timeout), Gate::NONE)?;
+        self.note_failures(io)
     }
 
     fn background(&mut self, io: &mut Io) -> Flash<bool> {
-        self.block.background(io)
+        let moved = self.block.background(io);
+        self.or_unmoved(io, moved)
     }
 
     fn relocate(&mut self, io: &mut Io, block: u32) -> Flash<bool> {
-        self.block.relocate(io, block)
+        let moved = self.block.relocate(io, block);
+        self.or_unmoved(io, moved)
     }
 
     fn recover(&mut self, io: &mut Io) -> Flash<()> {
@@ -538,33 +548,18 @@ impl Ftl for Zns {
         }
         self.block.recover(io)?;
         for zone in 0..self.zones.len() {
-            let sectors = |subpages: u32| u64::from(subpages) * u64::from(self.per_subpage);
-            let (found, width) = (self.found(io, zone), self.width);
-            let first = zone * self.shape.blocks * io.geometry().pages_per_block;
-            let Some(tail) = self.tails.get(&zone) else {
-                self.zones.found(zone, sectors(found));
-                continue;
-            };
-            let (before, held) = ((tail.page - first) * width, tail.contents.len() as u32);
-            if found >= before + held {
-                // The copy of its block was finished: only the erase of the old block was interrupted.
-                tail.contents.iter().for_each(|&data| io.unpin(data));
-                self.tails.remove(&zone);
-                self.zones.found(zone, sectors(found));
-                continue;
-            }
-            self.zones.found(zone, sectors(if held == width { before } else { before + held }));
-            if held == width {
-                self.program_tail(io, zone, Cause::Host)?;
-                self.zones.found(zone, u64::from(before + held) * u64::from(self.per_subpage));
-            }
+            self.recover_zone(io, zone)?;
         }
-        Ok(())
+        self.block.take_shortage();
+        self.failures = NEVER;
+        self.note_failures(io)
     }
 
     fn check(&mut self, io: &Io) -> Result<(), String> {
         self.zones.check()?;
-        for zone in 0..self.zones.len() {
+        self.check_windows()?;
+        // The write pointer of a zone that can no longer be written means nothing.
+        for zone in (0..self.zones.len()).filter(|&zone| !self.zones.zone(zone).state.is_failed()) {
             let written = (self.zones.zone(zone).written / u64::from(self.per_subpage)) as u32;
             let (found, tail) = (self.found(io, zone), self.tails.get(&zone));
             let held = tail.map_or(written, |tail| written / self.width * self.width + tail.contents.len() as u32);
@@ -576,16 +571,20 @@ impl Ftl for Zns {
     }
 
     fn figures(&self) -> LayerFigures {
-        let Zones { size, capacity, max_open, max_active, counts, .. } = self.zones;
+        let Zones { size, capacity, block, max_open, max_active, counts, area, .. } = self.zones;
         LayerFigures {
             zones: Some(ZoneFigures {
                 states: self.zones.states(),
                 counts,
                 size,
                 capacity,
+                block,
                 max_open,
                 max_active,
                 padded_bytes: self.padded_pages * self.sectors_per_page() * SECTOR_BYTES,
+                area,
+                areas: self.zones.random(),
+                changed: self.zones.changed().clone(),
             }),
             ..self.block.figures()
         }

@@ -27,12 +27,55 @@ pub struct Zns {
     pub padded_bytes: u64,
     /// Failed commands.
     pub errors: BTreeMap<&'static str, u64>,
+    /// The Changed Zone List (log page BFh), unless it is empty.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changed_zones: Option<ChangedZoneList>,
+    /// Random write areas, if the drive has them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zrwa: Option<Zrwa>,
+}
+
+/// Zones that the drive made read only or offline in the measured part.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs, reason = "the names are the contract's")]
+pub struct ChangedZoneList {
+    /// FFFFh if more than 511.
+    pub number: u64,
+    /// In ascending order; none if more than 511.
+    pub zones: Vec<u32>,
+}
+
+/// Zone Random Write Areas.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs, reason = "the names are the contract's")]
+pub struct Zrwa {
+    pub area_bytes: u64,
+    pub granularity_bytes: u64,
+    pub resources: u32,
+    /// Zones with an area at the end.
+    pub allocated: u32,
+    pub explicit_commits: u64,
+    pub implicit_commits: u64,
+    /// Bytes overwritten before a commit.
+    pub overwritten_bytes: u64,
 }
 
 impl Zns {
     /// The section of a drive with the figures `now`, and `before` at the start of the measured part.
     pub fn new(now: &ZoneFigures, before: &ZoneFigures) -> Self {
         let (counts, then) = (&now.counts, &before.counts);
+        let changed = &now.changed;
+        let list = || ChangedZoneList { number: changed.number(), zones: changed.zones().collect() };
+        let overwritten = counts.overwritten_blocks - then.overwritten_blocks;
+        let zrwa = || Zrwa {
+            area_bytes: now.area.size * SECTOR_BYTES,
+            granularity_bytes: now.area.granularity * SECTOR_BYTES,
+            resources: now.area.zones,
+            allocated: now.areas,
+            explicit_commits: counts.explicit_commits - then.explicit_commits,
+            implicit_commits: counts.implicit_commits - then.implicit_commits,
+            overwritten_bytes: overwritten * now.block * SECTOR_BYTES,
+        };
         let errors = (0..ERRORS.len()).map(|at| (ERRORS[at], counts.errors[at] - then.errors[at]));
         Zns {
             zones: now.states.iter().sum(),
@@ -47,6 +90,8 @@ impl Zns {
             implicit_closes: counts.implicit_closes - then.implicit_closes,
             padded_bytes: now.padded_bytes - before.padded_bytes,
             errors: errors.collect(),
+            changed_zones: (changed.number() > 0).then(list),
+            zrwa: (now.area.size > 0).then(zrwa),
         }
     }
 }

@@ -34,7 +34,8 @@ pub fn drive(config: &DriveConfig, entry: &Entry, payload: Payload, seed: u64) -
     drive.is_file_system = entry.is_file_system();
     drive.io.plan.flush_is_free = config.host.flush_is_free;
     drive.set_buffer(Buffer {
-        subpages: config.host.buffer_bytes / u64::from(config.geometry.subpage_bytes),
+        subpages: (config.host.buffer_bytes - (entry.kept_buffer)(&config.ftl))
+            / u64::from(config.geometry.subpage_bytes),
         gathers: entry.gathers,
         acknowledges: config.host.acknowledge != Acknowledge::Program,
         logical: config.logical_subpages() as u32,

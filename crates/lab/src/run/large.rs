@@ -33,6 +33,7 @@ fn options(fidelity: Fidelity, precondition: &str) -> Options {
         seed: 1,
         series: false,
         operations: None,
+        strict: false,
     }
 }
 

@@ -10,6 +10,7 @@ mod life;
 mod power;
 mod tally;
 mod watch;
+mod zoned;
 
 use super::{Fidelity, Options, Phase, Warmup, Watcher, build, check_options, registered};
 use crate::config::DriveConfig;
@@ -29,6 +30,7 @@ use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::LayerFigures;
 use palimpsest_ftl_api::plan::checkpoint::CheckpointFigures;
 use palimpsest_ftl_api::plan::{Cause, CheckpointIo, IoCounters};
+use palimpsest_ftl_api::zones::Zones;
 use palimpsest_sim::drive::Drive;
 use palimpsest_sim::drive::read_ahead::ReadAheadFigures;
 use palimpsest_sim::faults::{self, Power, Start};
@@ -264,6 +266,7 @@ impl<'a> Session<'a> {
     pub(super) fn start_measuring(&mut self) {
         (self.drive.io.data_age, self.verifier.failed) = (self.config.errors.data_age, 0);
         self.drive.io.nand.take_worst_read();
+        self.drive.ftl.zones_mut().into_iter().for_each(Zones::clear_changed);
         let drive = &self.drive;
         self.baseline = Baseline {
             nand: drive.io.nand.counters().clone(),
@@ -316,29 +319,6 @@ impl<'a> Session<'a> {
             retries: self.drive.io.nand.counters().retries,
             lost: self.drive.io.counters.lost.iter().sum(),
         }
-    }
-
-    /// Gives the zones of the drive to a workload that writes zones in order.
-    ///
-    /// # Errors
-    /// [`Error::Input`]: the drive has no zones, or others.
-    pub(super) fn set_zones(&mut self, source: &mut dyn Source) -> Result<()> {
-        let (place, drive) = (source.place(), self.drive.zones());
-        let Some(host) = source.zones() else { return Ok(()) };
-        let Some(drive) = drive else {
-            let what = format!("the jobs write zones, and {} has none; expected ftl.name = zns", self.config.ftl.name);
-            return Err(Error::input(place, what));
-        };
-        if host.sizes() != (drive.size, drive.capacity) {
-            // In bytes, because a unit has another meaning in a job file than in a specification.
-            let [size, capacity] = [drive.size, drive.capacity].map(|sectors| sectors * SECTOR_BYTES);
-            let what =
-                format!("these are not the zones of the drive; expected zonesize={size} and zonecapacity={capacity}");
-            return Err(Error::input(place, what));
-        }
-        let zones = (0..drive.len()).map(|zone| drive.zone(zone));
-        host.found(zones.map(|zone| (zone.written, zone.state.is_open())), drive.max_open);
-        Ok(())
     }
 
     /// Runs the rest of the workload.
@@ -394,21 +374,10 @@ impl<'a> Session<'a> {
                 self.tally.subtract(next.command);
                 return Err(error);
             }
-            self.subtract_refused();
+            self.subtract_refused(source)?;
             self.watch_one()?;
         }
         Ok(())
-    }
-
-    /// Requests that a drive with zones refused count as errors alone.
-    #[inline]
-    fn subtract_refused(&mut self) {
-        while let Some(command) = self.drive.reports.refused.pop() {
-            self.tally.subtract(command);
-            let (owner, kind, sectors) = (command.directives.owner, command.kind, command.extent.sectors);
-            self.recorder.volumes.iter_mut().for_each(|volumes| volumes.of(owner).refused(kind, sectors));
-            self.recorder.jobs.iter_mut().for_each(|jobs| jobs.of(owner).refused(kind, sectors));
-        }
     }
 
     /// The loop of the host: submits at most `most` requests, each when it is due, until all have completed.
@@ -437,7 +406,7 @@ impl<'a> Session<'a> {
                 Due::Nothing if self.drive.outstanding() == 0 => return self.drain(),
                 Due::Nothing | Due::Completion => self.advance_to(Nanos::MAX)?,
             }
-            self.subtract_refused();
+            self.subtract_refused(source)?;
             while let Some((command, latency)) = self.drive.reports.finished.as_mut().and_then(Vec::pop) {
                 jobs::jobs_of(source).completed(&command, latency);
             }

@@ -69,6 +69,7 @@ pub fn drive(options: &[&str]) -> Result<(Resolved, Options)> {
         seed: of("seed").map_or(1, |seed| seed.parse().unwrap()),
         series: false,
         operations: None,
+        strict: false,
     };
     Ok((resolved, options))
 }

@@ -2,6 +2,7 @@
 
 use super::Command;
 use palimpsest_flash::units::Nanos;
+use palimpsest_ftl_api::zones::ZoneError;
 
 /// A request in flight, or room of the write buffer that a completed write still occupies.
 #[derive(Clone, Copy)]
@@ -16,8 +17,8 @@ pub(super) struct InFlight {
     pub(super) change: u64,
     /// Subpages of the write buffer that this entry holds; above 0 the entry is no request.
     pub(super) held: u32,
-    /// True if a zoned drive refused the request.
-    pub(super) refused: bool,
+    /// Why a zoned drive refused the request.
+    pub(super) refused: Option<ZoneError>,
 }
 
 /// The requests in flight.
@@ -36,7 +37,7 @@ impl Flight {
     #[inline(always)]
     pub(super) fn submit(&mut self, command: Command, arrival: Nanos, warmup: bool) -> u32 {
         self.outstanding += 1;
-        self.enter(InFlight { command, arrival, warmup, planned: 0, change: 0, held: 0, refused: false })
+        self.enter(InFlight { command, arrival, warmup, planned: 0, change: 0, held: 0, refused: None })
     }
 
     /// Adds an entry that holds `subpages` subpages of the write buffer for request `id`, and returns its number.

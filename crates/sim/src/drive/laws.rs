@@ -3,11 +3,12 @@
 
 use super::Drive;
 use crate::causality::Causality;
+use palimpsest_flash::command::ZoneAction;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::RequestKind;
 use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_ftl_api::Guarantee;
-use palimpsest_ftl_api::plan::ledger::{Ledger, Mutation, Promise};
+use palimpsest_ftl_api::plan::ledger::{Fact, Ledger, Mutation, Noted, Promise};
 
 /// The guarantee of a layer.
 pub(super) struct Laws {
@@ -51,7 +52,14 @@ impl Drive {
     pub(super) fn close_call(&mut self) {
         if let (Some(ledger), Some(causality)) = (&mut self.io.ledger, &mut self.engine.causality) {
             let call = ledger.close(self.io.present.now, self.io.host.delivered(), causality.is_buffered());
+            let finishes = self.io.present.directives.zone == ZoneAction::Finish;
+            let stored = |noted: &Noted| match &noted.fact {
+                Fact::Program { stored, .. } => stored.clone(),
+                _ => Vec::new(),
+            };
+            let programmed: Vec<_> = call.noted.iter().filter(|_| finishes).flat_map(stored).collect();
             self.laws.promise = causality.accept(call, ledger, self.io.present.now);
+            self.laws.promise.stored.extend(programmed);
         }
     }
 
@@ -68,6 +76,10 @@ impl Drive {
             RequestKind::Write if self.buffer.acknowledges && !is_forced => {}
             RequestKind::Write => causality.write(id, promise, is_forced),
             RequestKind::Flush => causality.flush(id),
+            // A finished zone stays full after a power cut.
+            RequestKind::Trim if self.io.present.directives.zone == ZoneAction::Finish => {
+                causality.write(id, promise, true);
+            }
             RequestKind::Trim => {}
         }
     }

@@ -6,6 +6,18 @@ use super::{Command, Directives, Drive};
 use crate::observe::Observer;
 use crate::timeline::Recording;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
+use palimpsest_ftl_api::zones::ZoneError;
+
+/// A request that a drive with zones refused.
+#[derive(Debug, Clone, Copy)]
+pub struct Refused {
+    /// The request.
+    pub command: Command,
+    /// The status.
+    pub error: ZoneError,
+    /// True if submitted in the measurement.
+    pub measured: bool,
+}
 
 /// The receivers of completions.
 #[derive(Default)]
@@ -17,8 +29,8 @@ pub struct Reports {
     /// Completed requests that the host has not taken yet, with their response times; `None` if the host never takes
     /// them.
     pub finished: Option<Vec<(Command, Nanos)>>,
-    /// Requests of the measurement that a drive with zones refused, for the caller to take.
-    pub refused: Vec<Command>,
+    /// Requests that a drive with zones refused, for the caller to take.
+    pub refused: Vec<Refused>,
     /// Recording of a timeline whose window has passed.
     recording: Option<Recording>,
 }

@@ -4,7 +4,7 @@
 
 use super::flight::InFlight;
 use super::power::explain;
-use super::{Drive, Verifier};
+use super::{Drive, Refused, Verifier};
 use crate::events::END_OF_TIME;
 use crate::observe::Observer;
 use palimpsest_flash::error::{Error, Result};
@@ -165,8 +165,8 @@ impl Drive {
                     carried.completed.push(id);
                 }
                 self.record_completion(id, &command, observer);
-                if refused {
-                    self.reports.refused.extend((!warmup).then_some(command));
+                if let Some(error) = refused {
+                    self.reports.refused.push(Refused { command, error, measured: !warmup });
                 } else if !warmup {
                     self.reports.observe(command, arrival, self.engine.now(), observer);
                 }

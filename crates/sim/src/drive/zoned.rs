@@ -20,7 +20,7 @@ impl Drive {
                 self.io.present.refused = Some(error);
                 Ok(())
             }
-            Ok(_) if self.io.present.directives.zone == ZoneAction::Finish => self.ftl.finish(&mut self.io, extent),
+            Ok(_) if self.io.present.directives.zone.programs() => self.ftl.finish(&mut self.io, extent),
             Ok(_) if self.io.present.directives.zone.manages() => Ok(()),
             Ok(placed) => {
                 self.io.present.placed = placed;
@@ -43,8 +43,11 @@ impl Drive {
     /// The part of an interrupted request that the host repeats; `None` if nothing is left. A Zone Append is repeated
     /// whole, wherever its first part is.
     pub(super) fn rest_of(&self, kind: RequestKind, extent: Extent) -> Option<Extent> {
-        let appends = self.io.present.directives.zone == ZoneAction::Append;
-        let zones = self.ftl.zones().filter(|_| kind == RequestKind::Write && !appends);
+        let moves_pointer = match self.io.present.directives.zone {
+            ZoneAction::None => kind == RequestKind::Write,
+            action => action == ZoneAction::Commit,
+        };
+        let zones = self.ftl.zones().filter(|_| moves_pointer);
         let pointer = zones.map_or(extent.sector, |zones| zones.pointer(zones.zone_of(extent.sector)));
         let first = if (extent.sector..=extent.end()).contains(&pointer) { pointer } else { extent.sector };
         let sectors = (extent.end() - first) as u32;

@@ -3,9 +3,10 @@
 //!
 //! The first line names the columns; other columns are ignored, and a note names them. Operations are read, write, trim
 //! (or discard), flush and update (of the reclaim unit handle that `placement` names), or their first letters, of
-//! either case; a flush and an update need no offset and size. Fields may be in double quotes (no line ends within).
-//! The stream is the number in the column `stream`, else a 32-bit hash of the file name, because a table of names would
-//! grow with the trace.
+//! either case; a flush and an update need no offset and size. An operation may also be a command on the zone at the
+//! offset: append, open, open-zrwa, commit (up to the end of the extent), close, finish, offline; a trim of a zone
+//! resets it. Fields may be in double quotes (no line ends within). The stream is the number in the column `stream`,
+//! else a 32-bit hash of the file name, because a table of names would grow with the trace.
 
 use std::fmt::{self, Write};
 
@@ -14,6 +15,7 @@ use super::head::Head;
 use super::line_format::{Holds, LineFormat, Parsed};
 use crate::request::{FileNames, NO_FILE, Request, RequestKind};
 use crate::volume_names::{VolumeName, VolumeNames};
+use palimpsest_flash::command::{ZONE_ACTIONS, ZoneAction};
 use palimpsest_flash::keys::few;
 use palimpsest_flash::units::Nanos;
 use palimpsest_flash::units::parse::shown;
@@ -43,7 +45,7 @@ impl LineFormat for Columns {
     const ABOUT: &'static str =
         "CSV with a header line naming time_ns, op, offset_bytes, size_bytes [, file, stream, fua, placement]";
 
-    const HOLDS: Holds = Holds::ALL;
+    const HOLDS: Holds = Holds { zones: true, ..Holds::ALL };
     const HEADER: &'static str = "time_ns,op,offset_bytes,size_bytes,file,stream\n";
 
     fn prepare(&mut self, head: &Head<'_>) {
@@ -96,18 +98,18 @@ impl LineFormat for Columns {
             values[role].ok_or_else(|| Fault::new(format!("the line ends before column {}", NAMES[role])))
         };
         let time = number(value(0)?, NAMES[0])?;
-        let (kind, updates) = operation(value(1)?)?;
+        let (kind, updates, action) = operation(value(1)?)?;
         let given = |role: usize| {
             values[role].filter(|text| !text.is_empty()).map(|text| number(text, NAMES[role])).transpose()
         };
         let stream = stream_of(given(5)?, values[4].filter(|file| !file.is_empty()), &mut self.streams)?;
         let extent = || Ok((number(value(2)?, NAMES[2])?, number(value(3)?, NAMES[3])?));
         let parsed = directed(record_of(time, kind, extent, stream)?, updates, given(6)?, given(7)?)?;
-        Ok(parsed.of_file(self.file(values[4])))
+        Ok(parsed.of_file(self.file(values[4])).on_zone(action))
     }
 
     fn print(&mut self, request: &Request, file: Option<&str>, out: &mut String) -> fmt::Result {
-        let op = word(request.kind);
+        let op = word(request);
         let (offset, bytes) = request.in_bytes();
         write!(out, "{},{op},{offset},{bytes},", request.arrival)?;
         match file {
@@ -219,9 +221,11 @@ const WORDS: [(&str, RequestKind); 5] = [
     ("flush", RequestKind::Flush),
 ];
 
-/// The word of `kind`.
-pub fn word(kind: RequestKind) -> &'static str {
-    WORDS.iter().find(|(_, other)| *other == kind).expect("every kind has a word").0
+/// The word of the action of `request` on a zone, else of its kind.
+pub fn word(request: &Request) -> &'static str {
+    let (action, kind) = (request.directives.zone, request.kind);
+    let of_zone = ZONE_ACTIONS.iter().find(|(_, other)| *other == action).map(|(word, _)| *word);
+    of_zone.unwrap_or_else(|| WORDS.iter().find(|(_, other)| *other == kind).expect("every kind has a word").0)
 }
 
 /// The kind of a word or of the word's first letter.
@@ -234,13 +238,20 @@ pub fn kind_of_word(text: &[u8]) -> Parse<RequestKind> {
     }
 }
 
-/// The kind of a word, and true for an update of a reclaim unit handle, which is a flush.
+/// The kind of a word, true for an update of a reclaim unit handle, which is a flush, and the action on a zone if the
+/// word names one.
 #[inline]
-pub fn operation(text: &[u8]) -> Parse<(RequestKind, bool)> {
-    match text.eq_ignore_ascii_case(b"update") || text.eq_ignore_ascii_case(b"u") {
-        true => Ok((RequestKind::Flush, true)),
-        false => kind_of_word(text).map(|kind| (kind, false)),
+pub fn operation(text: &[u8]) -> Parse<(RequestKind, bool, ZoneAction)> {
+    if text.eq_ignore_ascii_case(b"update") || text.eq_ignore_ascii_case(b"u") {
+        return Ok((RequestKind::Flush, true, ZoneAction::None));
     }
+    kind_of_word(text).map(|kind| (kind, false, ZoneAction::None)).or_else(|fault| {
+        let action = ZONE_ACTIONS.iter().find(|(word, _)| text.eq_ignore_ascii_case(word.as_bytes()));
+        match action.ok_or(fault)?.1 {
+            ZoneAction::Append => Ok((RequestKind::Write, false, ZoneAction::Append)),
+            action => Ok((RequestKind::Trim, false, action)),
+        }
+    })
 }
 
 /// The given stream, else the stream of the file, else 0.

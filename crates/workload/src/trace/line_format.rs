@@ -7,6 +7,7 @@ use super::fields::{Fault, Parse};
 use super::head::Head;
 use crate::request::{Arrivals, Command, Extent, FileNames, Request, RequestKind, SECTOR_BYTES};
 use crate::volume_names::VolumeName;
+use palimpsest_flash::command::ZoneAction;
 use palimpsest_flash::units::Nanos;
 
 /// First sector beyond every valid address: 2^63 bytes.
@@ -92,6 +93,8 @@ pub struct Holds {
     pub streams: bool,
     /// Writes may be marked as FUA.
     pub fua: bool,
+    /// Records may be commands on zones.
+    pub zones: bool,
     /// File names of records.
     pub names: Names,
 }
@@ -117,6 +120,7 @@ impl Holds {
         kinds: &[RequestKind::Read, RequestKind::Write, RequestKind::Trim, RequestKind::Flush],
         streams: true,
         fua: false,
+        zones: false,
         names: Names::Any,
     };
 
@@ -194,6 +198,15 @@ impl Parsed {
             Parsed::Record(record) if record.kind == RequestKind::Write => {
                 Parsed::Record(Request { command: record.command.with_fua(fua), ..record })
             }
+            other => other,
+        }
+    }
+
+    /// Sets the action of a record on its zone.
+    #[inline]
+    pub fn on_zone(self, action: ZoneAction) -> Parsed {
+        match self {
+            Parsed::Record(record) => Parsed::Record(Request { command: record.command.on_zone(action), ..record }),
             other => other,
         }
     }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::line_format::{Holds, LineFormat, Names};
 use super::{Format, names_of};
 use crate::request::{Directives, Request, RequestKind};
+use palimpsest_flash::command::ZoneAction;
 use palimpsest_flash::error::{Error, Result};
 
 /// Compression of a trace.
@@ -128,9 +129,10 @@ impl Recorder {
     /// # Errors
     /// [`Error::Io`] when writing fails.
     pub fn add(&mut self, mut request: Request, file: Option<&str>) -> Result<()> {
-        let Holds { time_grain, size_grain, kinds, streams, fua, names } = self.holds;
-        let losses = &mut self.losses;
-        if !kinds.contains(&request.kind) {
+        let Holds { time_grain, size_grain, kinds, streams, fua, zones, names } = self.holds;
+        let (losses, action) = (&mut self.losses, request.directives.zone);
+        // Without its action, a command on a zone would be a trim, which drops data.
+        if !kinds.contains(&request.kind) || !zones && action.manages() {
             match request.kind {
                 RequestKind::Trim => losses.trims += 1,
                 _ => losses.flushes += 1,
@@ -145,7 +147,8 @@ impl Recorder {
             losses.streams += u64::from(request.owner() != 0);
         }
         let directives = request.directives;
-        let Directives { owner, queue, zone, .. } = directives;
+        let Directives { owner, queue, .. } = directives;
+        let zone = if zones { action } else { ZoneAction::None };
         let kept = Directives { owner, queue, zone, fua: directives.fua && fua, ..Directives::NONE };
         losses.directives += u64::from(kept != directives);
         request.command.directives = kept;

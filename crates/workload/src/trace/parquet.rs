@@ -48,7 +48,7 @@ pub const FORMAT: Format = Format {
         let what = "a Parquet file needs random access; expected a file rather than a pipe, not compressed as a whole";
         Err(Error::input(opened.lines.name(), what))
     },
-    holds: Holds::ALL,
+    holds: Holds { zones: true, ..Holds::ALL },
     create: Some(create),
 };
 
@@ -246,12 +246,12 @@ impl ParquetSource {
         };
         let text = |role: usize| batch.texts[role].get(at).and_then(|text| text.as_ref()).map(ByteArray::data);
         let op = text(1).ok_or_else(|| Fault::new("column op: expected read, write, trim or flush, found nothing"))?;
-        let (time, (kind, updates)) = (number(0)?, operation(op)?);
+        let (time, (kind, updates, action)) = (number(0)?, operation(op)?);
         let file = text(4).filter(|file| !file.is_empty());
         let stream = stream_of(given(5), file, &mut self.streams)?;
         let parsed = record_of(time, kind, || Ok((number(2)?, number(3)?)), stream)?;
         let parsed = directed(parsed, updates, given(6), given(7))?;
-        let Parsed::Record(record) = parsed else { unreachable!("a record was made") };
+        let Parsed::Record(record) = parsed.on_zone(action) else { unreachable!("a record was made") };
         let file = match (&mut self.names, file) {
             (Some(names), Some(file)) => names.number(file),
             _ => NO_FILE,

@@ -176,7 +176,7 @@ impl Block {
         self.valid_count[block as usize] = newest.iter().flatten().count() as u32;
         let mut holders = newest.iter().flatten().map(|ppn| ppn / per_block);
         if let Some(holder) = holders.next()
-            && (ruling == Some(holder) || self.is_lost(holder))
+            && (ruling == Some(holder) || self.is_lost(holder) || self.zones.is_some() && self.free_blocks() == 0)
             && holders.all(|other| other == holder)
         {
             self.map[block as usize] = holder;
@@ -273,7 +273,7 @@ impl Block {
                 }
             }
         }
-        let expected = |block: u32| match self.is_lost(block) {
+        let expected = |block: u32| match self.is_lost(block) || self.zones.is_some() && nand.is_bad(block) {
             // Still mapped, or unused.
             true => 0..=1,
             false => u32::from(!nand.is_bad(block))..=u32::from(!nand.is_bad(block)),

@@ -4,8 +4,10 @@
 //! Ignored: write pointers and states, which the layer above keeps.
 
 use super::{Block, PageRun};
+use crate::free::FreeBlocks;
+use crate::log::blocks::NO_BLOCK;
 use palimpsest_flash::nand::data::Data;
-use palimpsest_flash::nand::{Flash, Nand, PADDING};
+use palimpsest_flash::nand::{Flash, Halt, Nand, PADDING};
 use palimpsest_ftl_api::Blueprint;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io};
 
@@ -33,8 +35,10 @@ impl Block {
             None => block * per_block + page,
         } * width;
         let filled = if self.partial.is_empty() { None } else { self.partial.get(&(block * per_block + page)) };
-        let filled = filled.map_or(64, |&filled| filled as usize);
-        std::array::from_fn(|index| if index < filled { first.wrapping_add(index as u32) } else { PADDING })
+        let filled = filled.copied().unwrap_or(width);
+        let mut numbers = [PADDING; 64];
+        numbers.iter_mut().zip(first..first + filled).for_each(|(number, logical)| *number = logical);
+        numbers
     }
 
     /// The page that the host numbers `page`, if a block holds it.
@@ -55,16 +59,66 @@ impl Block {
         (after, signal, frees): (Gate, Gate, u32),
     ) -> Flash<()> {
         let per_block = self.geometry.pages_per_block;
-        if filled < self.geometry.subpages_per_page {
-            self.partial.insert(page, filled);
-        } else if !self.partial.is_empty() {
-            self.partial.remove(&page);
-        }
+        let before = if filled < self.geometry.subpages_per_page {
+            self.partial.insert(page, filled)
+        } else if self.partial.is_empty() {
+            None
+        } else {
+            self.partial.remove(&page)
+        };
         self.contents.clear();
         self.contents.extend_from_slice(contents);
         self.arrived.clear();
         self.arrived.push(after);
-        self.store(io, PageRun { block: page / per_block, first: page % per_block, count: 1, cause, signal, frees })
+        let run = PageRun { block: page / per_block, first: page % per_block, count: 1, cause, signal, frees };
+        let stored = self.store(io, run);
+        if let Err(Halt::NoSpace) = stored {
+            // The page stays as it was.
+            self.partial.remove(&page);
+            self.partial.extend(before.map(|filled| (page, filled)));
+        }
+        stored
+    }
+
+    /// Failed blocks and dies so far, a number that changes with each further one.
+    pub(in super::super) fn failures(&self, io: &Io) -> (u64, usize) {
+        (self.counters.retired, io.nand().failed_dies().len())
+    }
+
+    /// Stops writes to dies that have failed.
+    pub(in super::super) fn note_dead_dies(&mut self, io: &Io) {
+        for plane in 0..self.geometry.planes() {
+            if io.nand().is_dead(plane * self.geometry.blocks_per_plane) && !self.dead[plane as usize] {
+                self.dead[plane as usize] = true;
+                self.counters.retired += self.free[plane as usize].len() as u64;
+                self.free[plane as usize].clear();
+            }
+        }
+    }
+
+    /// Blocks that can be taken.
+    pub(in super::super) fn free_blocks(&self) -> usize {
+        self.free.iter().map(FreeBlocks::len).sum()
+    }
+
+    /// Blocks that `zone` does not have yet.
+    pub(in super::super) fn blocks_to_take(&self, zone: u32, blocks: u32) -> usize {
+        (zone * blocks..(zone + 1) * blocks).filter(|&block| self.map[block as usize] == NO_BLOCK).count()
+    }
+
+    /// True if a page with data of `zone` is on a failed die.
+    pub(in super::super) fn loses(&self, nand: &Nand, zone: u32, blocks: u32) -> bool {
+        let mapped = (zone * blocks..(zone + 1) * blocks).filter(|&block| self.map[block as usize] != NO_BLOCK);
+        let mut dead = mapped.filter(|&block| nand.is_dead(self.map[block as usize]));
+        dead.any(|block| {
+            let mut pages = (0..self.geometry.pages_per_block).filter_map(|page| self.page(block, page));
+            pages.any(|ppn| nand.is_dead_page(ppn))
+        })
+    }
+
+    /// True if no block was free since the last call, when one was to be taken.
+    pub(in super::super) fn take_shortage(&mut self) -> bool {
+        std::mem::take(&mut self.is_short)
     }
 
     /// Subpages with data of `page`, which is valid.

@@ -45,6 +45,7 @@ fn options() -> Options {
         seed: 1,
         series: false,
         operations: None,
+        strict: false,
     }
 }
 

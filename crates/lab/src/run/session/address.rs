@@ -2,6 +2,7 @@
 //! Ignored: contents.
 
 use super::Session;
+use palimpsest_flash::command::ZoneAction;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::{Extent, FileGroup, RequestKind};
 use palimpsest_flash::units::parse::format_bytes;
@@ -50,6 +51,9 @@ impl Session<'_> {
             request.command.extent = self.fold(source, request.extent)?;
         }
         self.add_file_groups(source, request);
+        if request.directives.zone != ZoneAction::None {
+            self.expect_zones(source)?;
+        }
         Ok(request)
     }
 

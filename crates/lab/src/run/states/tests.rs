@@ -63,6 +63,7 @@ pub(super) fn options(fidelity: Fidelity, payload: Payload, precondition: &str) 
         seed: 3,
         series: true,
         operations: None,
+        strict: false,
     }
 }
 

@@ -64,7 +64,7 @@ impl Sink for ParquetSink {
         self.offsets.push(offset as i64);
         self.sizes.push(bytes as i64);
         self.streams.push(request.owner() as i32);
-        self.ops.push(ByteArray::from(word(request.kind)));
+        self.ops.push(ByteArray::from(word(request)));
         self.has_file.push(i16::from(file.is_some()));
         self.files.extend(file.map(ByteArray::from));
         if self.times.len() == GROUP_ROWS { self.write_group().map_err(failed) } else { Ok(()) }

@@ -37,6 +37,7 @@ fn options(workload: &str) -> Options {
         seed: 1,
         series: false,
         operations: None,
+        strict: false,
     }
 }
 

@@ -39,6 +39,7 @@ fn with_volume(ftl: &str, fidelity: Fidelity, blocks: u32, more: &[&str], test: 
         seed: 1,
         series: false,
         operations: None,
+        strict: false,
     };
     let mut watcher = |_| ControlFlow::Continue(());
     let served = Served::new(&resolved, &options, &mut watcher).unwrap();
@@ -204,6 +205,7 @@ fn what_cannot_be_is_one_line() {
         seed: 1,
         series: false,
         operations: None,
+        strict: false,
     };
     let mut watcher = |_| ControlFlow::Continue(());
     let served = Served::new(&resolved, &options, &mut watcher).unwrap();
