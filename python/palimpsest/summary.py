@@ -444,6 +444,9 @@ def render(result: Result) -> RenderableType:
     heads, rows = tenants.rows(result)
     if rows:
         parts += [_figures("tenant", heads, rows), facts(tenants.facts(result)), Text()]
+    heads, rows = tenants.waits(result)
+    if rows:
+        parts += [_figures("waits", heads, rows), Text()]
     if handles := list(handle_rows(result)):
         parts += [_figures("handle", HANDLE_HEADS, handles), Text()]
     parts += [facts(list(_flash_rows(result))), Text(), _causes(result), Text()]
