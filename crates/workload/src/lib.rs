@@ -7,6 +7,7 @@ pub mod batches;
 pub mod file_names;
 pub mod fio;
 pub mod fuzzing;
+pub mod namespaces;
 pub mod object_figures;
 pub mod objects;
 pub mod replay;
