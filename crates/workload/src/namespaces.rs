@@ -47,8 +47,8 @@ impl Shares {
         (1..=self.0.len()).map(end).collect()
     }
 
-    /// The end of the dies of each namespace on a drive of `dies` dies; `None` if the shares are no whole dies, or leave
-    /// some.
+    /// The end of the dies of each namespace on a drive of `dies` dies; `None` if the shares are no whole dies, or some
+    /// dies are left.
     pub fn ends_of_dies(&self, dies: u32) -> Option<Vec<u32>> {
         let end = |count: usize| f64::from(dies) * sum(&self.0[..count]);
         let ends: Vec<f64> = (1..=self.0.len()).map(end).collect();

@@ -112,8 +112,8 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// A layout on `namespaces` for a trace whose streams are volumes by default if `has_volumes`; `piece`: sectors of a
-    /// compacted piece, or 0.
+    /// A layout on `namespaces` for a trace whose streams are volumes by default if `has_volumes`; `piece`: sectors of
+    /// a compacted piece, or 0.
     pub fn new(volumes: &Volumes, has_volumes: bool, piece: u64, namespaces: Namespaces) -> Layout {
         let by_stream = match volumes {
             Volumes::OfFormat | Volumes::Overlaid => has_volumes,

@@ -3,7 +3,8 @@
 //! One file or device is the drive. Of several, each has its own range, in order of appearance: as many bytes as the
 //! jobs address, or an equal share of the rest. The files of a list (`a:b`) are adjacent, and share the size equally,
 //! as with `nrfiles`. A job with a `directory` and without `filename` has a file for each copy; a job without both has
-//! the whole drive, or its namespace. Ignored: the names of devices, and `file_service_type`, because requests choose a file by address.
+//! the whole drive, or its namespace. Ignored: the names of devices, and `file_service_type`, because requests choose a
+//! file by address.
 //!
 //! `jobs` and `places` use each other: places are those of jobs, and the requests of a job need its place.
 
