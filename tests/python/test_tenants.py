@@ -101,7 +101,8 @@ def test_a_tenant_that_nothing_delays_has_no_slowdown(palimpsest: Command) -> No
 @pytest.mark.contract
 def test_dies_of_a_namespace_isolate_its_tenant(palimpsest: Command, tmp_path: Path) -> None:
     """The reader waits for the writer's programs on shared dies, and for nothing of it on dies of its own."""
-    jobs = ("--workload", f"{READER},{WRITER}", "--operations", "slowest:1", "--set", "ssd.namespaces=50%:50%")
+    jobs = ("--ftl", "page", "--workload", f"{READER},{WRITER}", "--operations", "slowest:1")
+    jobs = (*jobs, "--set", "ssd.namespaces=50%:50%")
 
     def waits(*settings: str) -> dict[str, int]:
         found = figures(palimpsest("run", *SMALL, *jobs, *settings, "--json"))
@@ -122,9 +123,12 @@ def test_dies_of_a_namespace_isolate_its_tenant(palimpsest: Command, tmp_path: P
     [
         (("ssd.namespaces=60%:60%",), "shares of the capacity up to 100% together"),
         (("ftl.allocation=namespace",), "expected ssd.namespaces such as 50%:50%"),
-        (("ftl.allocation=namespace", "ssd.namespaces=30%:70%"), "expected shares of whole dies that add up to 100%"),
+        (
+            ("ftl.name=page", "ftl.allocation=namespace", "ssd.namespaces=33%:67%"),
+            "expected shares of whole dies that add up to 100%",
+        ),
         (("ftl.name=fs-page", "ssd.namespaces=50%:50%", "ftl.allocation=namespace"), "below no file system"),
-        (("ftl.name=block", "ssd.namespaces=1%:99%", "ftl.allocation=namespace"), "ftl.allocation"),
+        (("ftl.name=mga", "ssd.namespaces=50%:50%", "ftl.allocation=namespace"), "data of several namespaces"),
     ],
 )
 def test_wrong_namespaces_are_one_line(palimpsest: Command, settings: tuple[str, ...], message: str) -> None:
