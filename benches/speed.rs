@@ -8,7 +8,7 @@
 use palimpsest_lab::config;
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::host::find_layer;
-use palimpsest_lab::host::fio::{FioSource, FioSpec};
+use palimpsest_lab::host::fio;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::rng::Rng;
 use palimpsest_lab::run::precondition::Precondition;
@@ -188,6 +188,78 @@ const CASES: &[Case] = &[
         goal: 2e5,
     },
     Case {
+        name: "timed steady random writes, copies of a job",
+        ftl: "page",
+        page: "4KiB",
+        spec: "rw=randwrite,bs=4k,n=1e6,norandommap,iodepth=16,numjobs=2,name=a",
+        precondition: "fill:100%,random:1x",
+        fidelity: Fidelity::Timed,
+        goal: 1e6,
+    },
+    Case {
+        name: "timed steady random writes, two tenants",
+        ftl: "page",
+        page: "4KiB",
+        spec: "rw=randwrite,bs=4k,n=1e6,norandommap,iodepth=16,name=a,name=b",
+        precondition: "fill:100%,random:1x",
+        fidelity: Fidelity::Timed,
+        goal: 1e6,
+    },
+    Case {
+        name: "timed steady random writes, cached map",
+        ftl: "dftl",
+        page: "4KiB",
+        spec: "rw=randwrite,bs=4k,norandommap,n=2e6,iodepth=32",
+        precondition: "fill:100%,random:1x",
+        fidelity: Fidelity::Timed,
+        goal: 1e6,
+    },
+    Case {
+        name: "timed steady random writes, handles",
+        ftl: "fdp",
+        page: "4KiB",
+        spec: "rw=randwrite,bs=4k,norandommap,n=2e6,iodepth=32",
+        precondition: "fill:100%,random:1x",
+        fidelity: Fidelity::Timed,
+        goal: 1e6,
+    },
+    Case {
+        name: "counted steady random writes, copies of a job",
+        ftl: "page",
+        page: "4KiB",
+        spec: "rw=randwrite,bs=4k,n=2e6,norandommap,numjobs=2,name=a",
+        precondition: "fill:100%,random:1x",
+        fidelity: Fidelity::Count,
+        goal: 4e6,
+    },
+    Case {
+        name: "counted steady random writes, two tenants",
+        ftl: "page",
+        page: "4KiB",
+        spec: "rw=randwrite,bs=4k,n=2e6,norandommap,name=a,name=b",
+        precondition: "fill:100%,random:1x",
+        fidelity: Fidelity::Count,
+        goal: 4e6,
+    },
+    Case {
+        name: "counted steady random writes, cached map",
+        ftl: "dftl",
+        page: "4KiB",
+        spec: "rw=randwrite,bs=4k,norandommap,n=4e6",
+        precondition: "fill:100%,random:1x",
+        fidelity: Fidelity::Count,
+        goal: 4e6,
+    },
+    Case {
+        name: "counted steady random writes, handles",
+        ftl: "fdp",
+        page: "4KiB",
+        spec: "rw=randwrite,bs=4k,norandommap,n=4e6",
+        precondition: "fill:100%,random:1x",
+        fidelity: Fidelity::Count,
+        goal: 4e6,
+    },
+    Case {
         name: "timed file system, as exchange",
         ftl: "codesign",
         page: "4KiB",
@@ -245,6 +317,10 @@ fn drive_of(case: &Case) -> (&'static str, Vec<String>) {
         set("part.nop", "4"),
         set("part.order", "ascending"),
     ];
+    if find_layer(case.ftl).is_some_and(|entry| entry.lists("ftl.cmt")) {
+        // Room for the whole map.
+        overrides.push(set("ftl.cmt", "1GiB"));
+    }
     if find_layer(case.ftl).is_some_and(|entry| entry.hot_and_cold) {
         overrides.pop();
         // A merge buffer for each stream of each of 64 banks.
@@ -271,11 +347,11 @@ fn measure(case: &Case, requests: Option<u64>) -> Result<(f64, Option<f64>)> {
         operations: None,
         strict: false,
     };
-    let mut source = FioSource::new(&FioSpec::parse(case.spec)?, resolved.drive.logical_bytes(), 1)?;
+    let mut source = fio::of_text(case.spec, resolved.drive.logical_bytes(), 1)?;
     let mut begin = Instant::now();
     let mut measuring = false;
     let mut end = begin;
-    let outcome = run(&resolved, &mut source, &options, &mut |progress| {
+    let outcome = run(&resolved, &mut *source, &options, &mut |progress| {
         end = Instant::now();
         if progress.phase == Phase::Run && !measuring {
             (measuring, begin) = (true, end);

@@ -194,7 +194,14 @@ def _tenant_table(results: Sequence[Result]) -> str:
     said = [(result.label, "; ".join(f"{name} {fact}" for name, fact in tenants.facts(result))) for result in results]
     of_run = [f"{label}: {fact}" if len(results) > 1 else fact for label, fact in said if fact]
     says = "".join(f'<p class="caption">{escape(each)}</p>' for each in of_run)
-    return shell.records(["tenant", *heads], rows) + says if rows else ""
+    return shell.records(["tenant", *heads], rows) + says + "".join(map(_wait_table, results)) if rows else ""
+
+
+def _wait_table(result: Result) -> str:
+    """The waits of each tenant for the work of each; empty without recorded requests."""
+    heads, rows = tenants.waits(result)
+    title = f"<h3>Who waits for whom ({escape(result.label)})</h3>"
+    return title + shell.records(["a request of", *heads], [(name, *cells) for name, cells in rows]) if rows else ""
 
 
 def _handle_table(results: Sequence[Result]) -> str:

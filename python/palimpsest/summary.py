@@ -437,6 +437,13 @@ def speed_line(result: Result) -> str:
     return f"{speed}, {size(sim.get('peak_rss_bytes'))} of memory"
 
 
+def _waits(result: Result) -> list[tuple[str, list[str]]]:
+    """The waits of each tenant for the work of each: a row for each cell of the matrix."""
+    heads, rows = tenants.waits(result)
+    cells = ((f"{name} {head}", cell.split(": ")) for name, row in rows for head, cell in zip(heads, row, strict=True))
+    return [(name, parts) for name, parts in cells if len(parts) > 1]
+
+
 def render(result: Result) -> RenderableType:
     """The summary for rich."""
     before = precondition_line(result)
@@ -459,6 +466,8 @@ def render(result: Result) -> RenderableType:
     heads, rows = tenants.rows(result)
     if rows:
         parts += [_figures("tenant", heads, rows), facts(tenants.facts(result)), Text()]
+    if waits := _waits(result):
+        parts += [_figures("waits", ("a request", "largest causes"), waits), Text()]
     if handles := list(handle_rows(result)):
         parts += [_figures("handle", HANDLE_HEADS, handles), Text()]
     parts += [facts(list(_flash_rows(result))), Text(), _causes(result), Text()]

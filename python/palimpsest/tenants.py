@@ -19,6 +19,13 @@ from .result import Result
 
 MOST, LISTED = 64, 20
 """Tenants that run alone at most, and rows of a table."""
+MOST_CAUSES = 6
+"""Columns of the table of waits."""
+CAUSES = {
+    "behind_reads": "reads", "behind_programs": "programs", "collection": "collection", "erase": "erases",
+    "map": "records", "modify": "read-modify-write", "upkeep": "upkeep",
+}  # fmt: skip
+"""Parts of waits for the work of tenants."""
 
 Tenant = Mapping[str, Any]
 
@@ -73,6 +80,41 @@ def _waits(tenant: Tenant) -> str:
     slowest = max(kinds, key=lambda explained: explained["latency_ns"])
     part = max(why.PARTS, key=lambda part: why.share(slowest, part))
     return f"{why.PARTS[part]} {units.percent(round(why.share(slowest, part), 2))}"
+
+
+def waits(result: Result) -> tuple[list[str], list[tuple[str, list[str]]]]:
+    """Headings (the tenants that cause waits), and name and cells of each of the busiest tenants.
+
+    A cell has the mean wait of a request, and the largest causes. No rows without `--operations slowest:N`.
+    """
+    shown = busiest(result)
+    totals: dict[str, int] = {}
+    for wait in (wait for tenant in shown for wait in tenant.get("waits") or []):
+        name = _cause(wait)
+        totals[name] = totals.get(name, 0) + sum(wait["parts_ns"].values())
+    most = set(sorted(totals, key=lambda name: -totals[name])[:MOST_CAUSES])
+    heads = [name for name in totals if name in most]
+    rows = []
+    for tenant in shown if heads else []:
+        found = {_cause(wait): wait["parts_ns"] for wait in tenant.get("waits") or []}
+        number = requests(tenant)
+        rows.append((str(tenant["name"]), [_waited(found.get(head), number) for head in heads]))
+    return heads, rows
+
+
+def _cause(wait: Mapping[str, Any]) -> str:
+    """The heading of a tenant that causes waits."""
+    return "in the background" if wait["name"] is None else f"for {wait['name']}"
+
+
+def _waited(parts: Mapping[str, int] | None, number: int) -> str:
+    """The mean wait of `number` requests, and the two largest causes."""
+    if not parts or not number:
+        return units.ABSENT
+    total = sum(parts.values())
+    largest = sorted(parts.items(), key=lambda part: -part[1])[:2]
+    named = (f"{CAUSES[part]} {units.percent(round(time / total, 2))}" for part, time in largest)
+    return f"{units.nanoseconds(total / number)}: {', '.join(named)}"
 
 
 def facts(result: Result) -> list[tuple[str, str]]:

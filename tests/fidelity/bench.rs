@@ -66,7 +66,6 @@ impl<'a> Run<'a> {
             payload: Payload::None,
             seed: 1,
             operations: None,
-            strict: false,
         }
     }
 
@@ -95,6 +94,7 @@ impl<'a> Run<'a> {
             seed: self.seed,
             series,
             operations: self.operations,
+            strict: false,
         };
         run::run(self.ssd, &mut *source, &options, &mut |_| ControlFlow::Continue(())).unwrap()
     }

@@ -233,6 +233,7 @@ fn result_of(ssd: &Resolved, commands: Vec<Command>, fidelity: Fidelity) -> Fdp 
         seed: 1,
         series: false,
         operations: None,
+        strict: false,
     };
     let outcome = run::run(ssd, &mut Commands(commands.into_iter()), &options, &mut |_| ControlFlow::Continue(()));
     outcome.unwrap().summary.fdp.expect("a drive with handles")

@@ -196,7 +196,26 @@ fn with_controller(entry: &Entry, settings: &[String]) -> Vec<String> {
             changes.extend(fixed_share(&mut Rng::new(seed, 0xf1)));
         }
     }
+    if !in_turn && let Some(shares) = sets(entry, &mut Rng::new(seed, 0x5e75), settings) {
+        changes.extend(["ftl.allocation=namespace", "ftl.superblock_dies=0", shares]);
+    }
     with_pairs(rng, &with(settings, &changes))
+}
+
+/// For some layers that are one log, namespaces with dies of their own.
+fn sets(entry: &Entry, rng: &mut Rng, settings: &[String]) -> Option<&'static str> {
+    let number = |key: &str| {
+        let value = settings.iter().find_map(|setting| setting.strip_prefix(key)?.strip_prefix('='));
+        value.map_or(1, |value| value.parse::<u32>().expect("a number"))
+    };
+    let dies: u32 = ["ssd.channels", "ssd.chips_per_channel", "ssd.dies_per_chip"].into_iter().map(number).product();
+    let mixes = !entry.lists("ftl.gc_pace") || !entry.lists("ftl.allocation") || entry.lists("ftl.log_fraction");
+    let shares = match dies {
+        2 => "ssd.namespaces=50%:50%",
+        4 => pick(rng, &["ssd.namespaces=25%:75%", "ssd.namespaces=50%:25%:25%"]),
+        _ => return None,
+    };
+    (rng.below(3) == 0 && !mixes && !entry.is_file_system()).then_some(shares)
 }
 
 /// A fast cache of which some drives have a fixed share, beside the dynamic one or alone.

@@ -42,6 +42,22 @@ def test_a_result_has_rows_and_facts_of_tenants(fake: Any) -> None:
     assert "2.50" in result._repr_html_() or result.to_dict()["tenancy"]["fairness"]
 
 
+def test_the_matrix_of_waits() -> None:
+    requests = {"read": 3, "write": 1, "trim": 0, "flush": 0}
+    by_writer = {"tenant": 1, "name": "b", "parts_ns": {"behind_programs": 6000, "collection": 1000, "erase": 1000}}
+    background = {"tenant": None, "name": None, "parts_ns": {"collection": 4000}}
+    found: Any = {"tenants": [
+        {"name": "a", "requests": requests, "waits": [background, by_writer]},
+        {"name": "b", "requests": requests, "waits": []},
+    ]}  # fmt: skip
+    heads, rows = tenants.waits(found)
+    assert heads == ["in the background", "for b"]
+    cells = ["1.00 us: collection 100 %", "2.00 us: programs 75 %, collection 12 %"]
+    assert rows == [("a", cells), ("b", ["-", "-"])]
+    found["tenants"] = []
+    assert tenants.waits(found) == ([], [])
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -82,6 +98,47 @@ def test_a_tenant_that_nothing_delays_has_no_slowdown(palimpsest: Command) -> No
     result = figures(palimpsest("run", *SMALL, "--workload", f"{READER},{other}", "--alone", "--json"))
     assert [tenant["slowdown"] for tenant in result["tenants"]] == [{"mean": 1.0, "p99": 1.0}] * 2
     assert result["tenancy"]["fairness"] == {"least_over_most": 1.0, "jain": 1.0}
+
+
+@pytest.mark.contract
+def test_dies_of_a_namespace_isolate_its_tenant(palimpsest: Command, tmp_path: Path) -> None:
+    """The reader waits for the writer's programs on shared dies, and for nothing of it on dies of its own."""
+    jobs = ("--ftl", "page", "--workload", f"{READER},{WRITER}", "--operations", "slowest:1")
+    jobs = (*jobs, "--set", "ssd.namespaces=50%:50%")
+
+    def waits(*settings: str) -> dict[str, int]:
+        found = figures(palimpsest("run", *SMALL, *jobs, *settings, "--json"))
+        caused = [wait for wait in found["tenants"][0].get("waits", []) if wait["name"] == "writer"]
+        return dict(caused[0]["parts_ns"]) if caused else {}
+
+    assert waits()["behind_programs"] > 0
+    apart = ("--set", "ftl.allocation=namespace", "--set", "ssd.channels=2")
+    assert {"behind_programs", "collection", "erase"}.isdisjoint(waits(*apart))
+    done = palimpsest("run", *SMALL, *jobs, *apart, "--out", str(tmp_path / "out"))
+    assert "waits" in done.stdout
+    assert "Who waits for whom" in (tmp_path / "out" / "report.html").read_text()
+
+
+@pytest.mark.contract
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (("ssd.namespaces=60%:60%",), "shares of the capacity up to 100% together"),
+        (("ftl.allocation=namespace",), "expected ssd.namespaces such as 50%:50%"),
+        (
+            ("ftl.name=page", "ftl.allocation=namespace", "ssd.namespaces=33%:67%"),
+            "expected shares of whole dies that add up to 100%",
+        ),
+        (("ftl.name=fs-page", "ssd.namespaces=50%:50%", "ftl.allocation=namespace"), "below no file system"),
+        (("ftl.name=mga", "ssd.namespaces=50%:50%", "ftl.allocation=namespace"), "data of several namespaces"),
+    ],
+)
+def test_wrong_namespaces_are_one_line(palimpsest: Command, settings: tuple[str, ...], message: str) -> None:
+    given = [part for setting in settings for part in ("--set", setting)]
+    done = palimpsest("run", *SMALL, *given, "--workload", f"{READER},{WRITER}")
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.contract

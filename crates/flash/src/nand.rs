@@ -261,6 +261,13 @@ impl Nand {
         &self.logical[ppn as usize * self.geometry.subpages_per_page as usize..][..width]
     }
 
+    /// Logical numbers in the out-of-band areas of the `count` pages from page `ppn` on, which must be programmed.
+    #[inline]
+    pub fn logical_of_pages(&self, ppn: u32, count: u32) -> &[u32] {
+        let width = self.geometry.subpages_per_page as usize;
+        &self.logical[ppn as usize * width..][..count as usize * width]
+    }
+
     /// Number of the program that wrote physical subpage `psn`; later programs have larger numbers. 0 with
     /// [`Payload::None`], which stores no numbers.
     pub fn sequence(&self, psn: u32) -> u64 {

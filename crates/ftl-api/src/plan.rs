@@ -153,6 +153,8 @@ pub struct Io {
     pub undo: Option<Box<undo::PlanUndo>>,
     /// Tenants behind the data; `None` without several.
     pub owners: Option<Box<owners::Owners>>,
+    /// The end of each namespace with dies of its own, in logical pages and in dies; empty if tenants share the dies.
+    pub sets: Vec<(u32, u32)>,
     /// Added to the present time for the age of data.
     pub data_age: Nanos,
     /// Checkpoints of the layer's tables.
@@ -166,7 +168,7 @@ pub struct Io {
 }
 
 palimpsest_flash::state!(Io { nand, plan, host, counters } parts { ledger, guard } built {
-    present, dies, file_groups, undo, owners, data_age, checkpoints, rain, read_ahead
+    present, dies, file_groups, undo, owners, sets, data_age, checkpoints, rain, read_ahead
 });
 
 impl Io {
@@ -198,6 +200,7 @@ impl Io {
             ledger: None,
             undo: None,
             owners: None,
+            sets: Vec::new(),
             data_age: 0,
             checkpoints: None,
             guard,

@@ -36,13 +36,14 @@ use palimpsest_flash::nand::faults::{FaultSettings, Faults};
 use palimpsest_flash::nand::part::{Part, ReadMode};
 use palimpsest_flash::nand::stripes::StripeShape;
 use palimpsest_flash::units::Nanos;
-use palimpsest_ftl::log::settings::LogSettings;
+use palimpsest_ftl::log::settings::{Allocation, LogSettings};
 use palimpsest_ftl_api::keys::{Fallback, Value};
 use palimpsest_ftl_api::plan::checkpoint::Contents;
 use palimpsest_ftl_api::settings::Settings;
 use palimpsest_ftl_api::{Durability, Guarantee};
 use palimpsest_sim::faults::{self, Fault, Power};
 use palimpsest_sim::settings::{ControllerTimes, HostTimes, ReadAhead, SimSettings};
+use palimpsest_workload::namespaces::{Namespaces, Shares};
 use palimpsest_workload::settings::{Acknowledge, HostSettings};
 use schema::{Known, index, keys};
 pub use size::{LARGEST_FILE, Touched, check_length, check_memory, uses_most};
@@ -65,6 +66,8 @@ pub struct DriveConfig {
     pub stripes: Option<StripeShape>,
     /// (T - U) / U, with T physical and U logical pages (Desnoyers 2014).
     pub over_provisioning: f64,
+    /// Shares of the capacity that belong to tenants.
+    pub namespaces: Shares,
     /// The NAND part.
     pub part: Part,
     /// Settings of the translation layer.
@@ -184,6 +187,23 @@ impl DriveConfig {
     /// Bytes of the logical space.
     pub fn logical_bytes(&self) -> u64 {
         self.logical_pages() * u64::from(self.geometry.page_bytes())
+    }
+
+    /// The address ranges of the tenants.
+    pub fn namespaces(&self) -> Namespaces {
+        let bytes = |page: u64| page * u64::from(self.geometry.page_bytes());
+        Namespaces::new(
+            self.logical_bytes(),
+            self.namespaces.ends(self.logical_pages()).into_iter().map(bytes).collect(),
+        )
+    }
+
+    /// The end of each namespace with dies of its own, in logical pages and in dies; empty if the dies are shared.
+    pub fn sets(&self) -> Vec<(u32, u32)> {
+        let dies = self.namespaces.ends_of_dies(self.geometry.dies());
+        let isolated = self.log.allocation == Allocation::Namespace;
+        let pages = self.namespaces.ends(self.logical_pages()).into_iter().map(|page| page as u32);
+        dies.filter(|_| isolated).map_or_else(Vec::new, |dies| pages.zip(dies).collect())
     }
 }
 

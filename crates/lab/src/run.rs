@@ -222,6 +222,10 @@ pub fn run_from(
 ) -> Result<Outcome> {
     let session = Session::new(&resolved.drive, options, watcher)?;
     expect_handles(&session, source)?;
+    if session.drive.ftl.zones().is_some() && !resolved.drive.namespaces.0.is_empty() {
+        let what = format!("{} has zones, which all tenants address; expected none", resolved.drive.ftl.name);
+        return Err(Error::input("ssd.namespaces", what));
+    }
     let (mut session, precondition) = states::precondition(session, source, resolved, states)?;
     session.set_zones(source)?;
     session.begin(source)?;

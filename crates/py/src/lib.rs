@@ -183,6 +183,7 @@ fn playing(options: &RunOptions, resolved: &Resolved) -> PyResult<Playing> {
         spread: named("--arrivals", arrivals, &[("recorded", false), ("spread", true)])?,
         repeat: repeat(options, resolved)?,
         drive_bytes: resolved.drive.logical_bytes(),
+        namespaces: resolved.drive.namespaces(),
     })
 }
 

@@ -113,7 +113,7 @@ fn parse(options: &str) -> PyResult<TraceRequest> {
 /// The workload, with volumes as `usual` unless the options have others.
 fn open_source(options: &TraceRequest, drive_bytes: u64, usual: Volumes) -> Result<Box<dyn Source>> {
     let volumes = options.volumes.as_deref().map_or(Ok(usual), Volumes::parse)?;
-    let playing = Playing { volumes, drive_bytes, ..Playing::default() };
+    let playing = Playing { volumes, drive_bytes, namespaces: drive_bytes.into(), ..Playing::default() };
     let trace = TraceOptions {
         format: options.input_format.clone(),
         columns: options.columns.clone(),

@@ -34,7 +34,7 @@ pub struct Opening<'a> {
 
 fn reopening(text: &str, opening: &Opening<'_>, open: fn(&str, &Opening<'_>) -> Result<Box<dyn Source>>) -> Reopen {
     let (text, trace, drive_bytes, seed) = (text.to_owned(), opening.trace.clone(), opening.drive_bytes, opening.seed);
-    let playing = Playing::default();
+    let playing = Playing { namespaces: opening.playing.namespaces.clone(), ..Playing::default() };
     Box::new(move || open(&text, &Opening { drive_bytes, seed, trace: &trace, playing: &playing }))
 }
 
@@ -71,6 +71,7 @@ fn open_as_objects(spec: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>>
         (!matches!(playing.volumes, Volumes::OfFormat | Volumes::Overlaid), "--volumes"),
         (playing.repeat != Repeat::Once, playing.repeat.option()),
         (playing.piece_bytes > 0, "host.compact"),
+        (playing.namespaces.are_apart(), "ssd.namespaces"),
         (spec.trace.is_none() && trace.format.is_some(), "--from"),
         (spec.trace.is_none() && trace.skip_bad, "--skip-bad"),
         (spec.trace.is_none() && playing.spread, "--arrivals spread"),
@@ -108,17 +109,22 @@ fn generated(text: &str, spec: &str, opening: &Opening<'_>) -> Result<Box<dyn So
         return Err(Error::input(option, what));
     }
     if LsmSpec::is_meant(spec) {
+        if playing.namespaces.are_apart() {
+            let what = "a store of records is one tenant on one range; expected none";
+            return Err(Error::input("ssd.namespaces", what));
+        }
         if playing.repeat != Repeat::Once {
             let what = "a store of records continues from its last state; expected a larger n";
             return Err(Error::input(playing.repeat.option(), what));
         }
         return Ok(Box::new(LsmSource::new(LsmSpec::parse(spec)?, opening.drive_bytes, opening.seed)?));
     }
-    let source = fio::of_text(spec, opening.drive_bytes, opening.seed)?;
+    let source = fio::of_text(spec, opening.playing.namespaces.clone(), opening.seed)?;
     if playing.repeat == Repeat::Once {
         return Ok(source);
     }
-    let again = |spec: &str, opening: &Opening<'_>| fio::of_text(spec, opening.drive_bytes, opening.seed);
+    let again =
+        |spec: &str, opening: &Opening<'_>| fio::of_text(spec, opening.playing.namespaces.clone(), opening.seed);
     let reopen = reopening(spec, opening, again);
     Ok(Box::new(Replay::new(source, false, Some(reopen), playing)?))
 }
@@ -218,7 +224,7 @@ fn jobs(text: String, path: &str, opening: &Opening<'_>) -> Result<Box<dyn Sourc
     }
     let file =
         JobFile::parse_in(&text, path, &Surroundings { variable: &|name| std::env::var(name).ok(), include: &include });
-    Ok(Box::new(file?.source(opening.drive_bytes, opening.seed)?))
+    Ok(Box::new(file?.source(opening.playing.namespaces.clone(), opening.seed)?))
 }
 
 /// The text of the file called `name`, or of that name beside the file `by`, which includes it.

@@ -281,7 +281,7 @@ impl Drive {
         }
         let now = self.engine.now();
         if let Some(timeline) = &mut self.engine.timeline {
-            timeline.submitted(id, command.kind, command.extent, arrival, now);
+            timeline.submitted(id, &command, arrival, now);
         }
         if self.controller.takes_time() {
             self.controller.submit(now, &command, id);

@@ -11,10 +11,11 @@ mod window;
 
 use history::History;
 pub use history::Holder;
+use palimpsest_flash::command::Command;
 use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::{Cause, Operation, OperationKind};
-use parts::{Parts, Trigger, explain};
+use parts::{Parts, Trigger, Waits, explain};
 use std::collections::BTreeMap;
 pub use window::Window;
 
@@ -46,6 +47,8 @@ pub struct TimedOperation {
     /// The measured request whose plan holds the operation; 0: none.
     pub request: u64,
     pub request_kind: Option<RequestKind>,
+    /// The owner of the request.
+    owner: u32,
     pub planned: Nanos,
     /// The gate has closed, and the operation before on the same block has started.
     pub ready: Nanos,
@@ -75,6 +78,13 @@ pub struct TimedOperation {
     leader: i64,
     /// Followers are released.
     finished: Nanos,
+}
+
+impl TimedOperation {
+    /// The owner of the request whose plan holds the operation.
+    fn owner(&self) -> Option<u32> {
+        (self.request > 0).then_some(self.owner)
+    }
 }
 
 /// One request with times on the engine's clock.
@@ -126,13 +136,13 @@ pub struct Timeline {
     open_operations: usize,
     /// Numbers of the operations that have signalled each open gate, by slot.
     signalled: Vec<Vec<i64>>,
-    /// Number of each request in flight, by the drive's entry; 0: not measured.
-    numbers: Vec<u64>,
+    /// Number and owner of each request in flight, by the drive's entry; 0: not measured.
+    numbers: Vec<(u64, u32)>,
     /// Requests of the window that have not completed, in the order of their numbers.
     open_requests: Vec<TimedRequest>,
     submitted: u64,
     /// The request whose plan the engine accepts now.
-    present: (u64, Option<RequestKind>),
+    present: (u64, Option<RequestKind>, u32),
     history: History,
     /// The present event, and the last one that freed room in the write buffer.
     trigger: Trigger,
@@ -158,7 +168,7 @@ impl Timeline {
             numbers: Vec::new(),
             open_requests: Vec::new(),
             submitted: 0,
-            present: (0, None),
+            present: (0, None, 0),
             history: History::default(),
             trigger: Trigger::default(),
             freed: Trigger::LOST,
@@ -242,9 +252,10 @@ impl Timeline {
 impl Timeline {
     /// Records the submission of a measured request.
     #[cold]
-    pub fn submitted(&mut self, id: u32, kind: RequestKind, extent: Extent, arrival: Nanos, now: Nanos) {
+    pub fn submitted(&mut self, id: u32, command: &Command, arrival: Nanos, now: Nanos) {
+        let &Command { kind, extent, directives } = command;
         self.submitted += 1;
-        *at(&mut self.numbers, id) = self.submitted;
+        *at(&mut self.numbers, id) = (self.submitted, directives.owner);
         if self.may_hold(self.submitted, now) {
             let number = self.submitted;
             self.open_requests.push(TimedRequest {
@@ -266,7 +277,7 @@ impl Timeline {
     /// Records that a request waits for room in the write buffer.
     #[cold]
     pub fn waits(&mut self, id: u32, now: Nanos) {
-        let number = *at(&mut self.numbers, id);
+        let (number, _) = *at(&mut self.numbers, id);
         if let Some(request) = self.open_requests.iter_mut().find(|request| request.number == number) {
             request.entered = Some(now);
         }
@@ -281,8 +292,8 @@ impl Timeline {
     /// Begins the plan of a request.
     #[cold]
     pub fn begin_plan(&mut self, id: u32, kind: RequestKind, now: Nanos) {
-        let number = *at(&mut self.numbers, id);
-        self.present = (number, (number > 0).then_some(kind));
+        let (number, owner) = *at(&mut self.numbers, id);
+        self.present = (number, (number > 0).then_some(kind), owner);
         if let Some(request) = self.open_requests.iter_mut().find(|request| request.number == number) {
             (request.planned, request.room) = (Some(now), self.freed);
         }
@@ -290,21 +301,22 @@ impl Timeline {
 
     /// Ends the plan of a request; later operations belong to no request.
     pub fn end_plan(&mut self) {
-        self.present = (0, None);
+        self.present = (0, None, 0);
     }
 
-    /// Records the completion of a request. Returns the parts of the latency if the window is the whole run.
+    /// Records the completion of a request. Returns the parts of the latency, and the waits among them by owner, if the
+    /// window is the whole run.
     #[cold]
-    pub fn completed(&mut self, id: u32, now: Nanos) -> Option<Parts> {
-        let number = std::mem::take(at(&mut self.numbers, id));
+    pub fn completed(&mut self, id: u32, now: Nanos) -> Option<(Parts, Waits)> {
+        let (number, _) = std::mem::take(at(&mut self.numbers, id));
         let place = self.open_requests.iter().position(|request| request.number == number)?;
         let closed = *at(&mut self.closed, id);
         let mut request = TimedRequest { completed: Some(now), closed, ..self.open_requests.remove(place) };
-        let (parts, path) = explain(&self.history, &self.open, &request);
+        let (parts, waits, path) = explain(&self.history, &self.open, &request);
         request.parts = parts;
         if let Window::Slowest(most) = self.window {
             self.keep_slow(request, &path, most);
-            return Some(parts);
+            return Some((parts, waits));
         }
         if !self.ends_before(now) {
             self.recording.requests.push(request);
@@ -324,7 +336,7 @@ impl Timeline {
         behind: Option<u64>,
         (now, data_at): (Nanos, Nanos),
     ) {
-        let (request, request_kind) = self.present;
+        let (request, request_kind, owner) = self.present;
         let mut held = self.may_hold(request, now) && !matches!(self.window, Window::Slowest(_));
         if held && self.recording.operations.len() + self.open_operations >= MOST_OPERATIONS {
             self.recording.truncated = true;
@@ -341,6 +353,7 @@ impl Timeline {
                 place,
                 request,
                 request_kind,
+                owner,
                 planned: now,
                 ready: now,
                 start: now,
@@ -377,8 +390,9 @@ impl Timeline {
     /// Records the work of `die` from `now` on: nothing, or the batch of operation `index`, number `order`.
     pub fn holds(&mut self, die: u32, works: Option<(u32, u64, OperationKind, Cause)>, idle: Holder, now: Nanos) {
         let holder = works.map_or(idle, |(index, order, kind, cause)| {
-            let request = self.operation(index).map_or(0, |operation| operation.request);
-            Holder::Works { leader: self.number(order), kind, cause, request }
+            let planned = self.operation(index).map(|operation| (operation.request, operation.owner));
+            let (request, owner) = planned.unwrap_or_default();
+            Holder::Works { leader: self.number(order), kind, cause, request, owner }
         });
         let oldest = self.oldest(now);
         self.history.hold(die, now, holder, oldest);

@@ -56,29 +56,31 @@ pub use source::FioSource;
 pub use spec::{FioSpec, Generator, Pacing, Rate, SizeShare};
 pub use zoned::ZoneHost;
 
+use crate::namespaces::Namespaces;
 use crate::request::Source;
 use palimpsest_flash::error::Result;
 
-/// The requests of the specification `text`, of one job or of several with names.
+/// The requests of the specification `text`, of one job or of several with names, on `drive` (bytes, or namespaces).
 ///
 /// # Errors
 /// As [`FioSpec::parse`], [`JobFile::of_line`] and [`FioSource::new`].
-pub fn of_text(text: &str, drive_bytes: u64, seed: u64) -> Result<Box<dyn Source>> {
+pub fn of_text(text: &str, drive: impl Into<Namespaces>, seed: u64) -> Result<Box<dyn Source>> {
     match JobFile::of_line(text)? {
-        Some(jobs) => Ok(Box::new(jobs.source(drive_bytes, seed)?)),
-        None => generated(&FioSpec::parse(text)?, drive_bytes, seed),
+        Some(jobs) => Ok(Box::new(jobs.source(drive, seed)?)),
+        None => generated(&FioSpec::parse(text)?, drive, seed),
     }
 }
 
-/// The requests of `spec` on a drive of `drive_bytes`; equal seeds give equal requests.
+/// The requests of `spec`, the first tenant of `drive` (bytes, or namespaces); equal seeds give equal requests.
 ///
 /// # Errors
 /// As [`FioSource::new`].
-pub fn generated(spec: &FioSpec, drive_bytes: u64, seed: u64) -> Result<Box<dyn Source>> {
+pub fn generated(spec: &FioSpec, drive: impl Into<Namespaces>, seed: u64) -> Result<Box<dyn Source>> {
+    let room = drive.into().of(0);
     if spec.has_job() {
-        return Ok(Box::new(JobsSource::of_spec(spec, drive_bytes, seed)?));
+        return Ok(Box::new(JobsSource::of_spec(spec, room, seed)?));
     }
-    Ok(Box::new(FioSource::new(spec, drive_bytes, seed)?))
+    Ok(Box::new(FioSource::of_job(spec, room, seed, (1, 0))?))
 }
 
 /// Every key with the expected values, for listings.

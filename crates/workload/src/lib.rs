@@ -9,6 +9,7 @@ pub mod file_names;
 pub mod fio;
 pub mod fuzzing;
 pub mod lsm;
+pub mod namespaces;
 pub mod object_figures;
 pub mod objects;
 pub mod replay;

@@ -19,6 +19,7 @@ pub use crate::request::{Survey, Volume};
 pub use layout::Volumes;
 
 use crate::fio::ZoneHost;
+use crate::namespaces::Namespaces;
 use crate::object_figures::Figures;
 use crate::objects;
 use crate::request::{Arrivals, FileNames, Jobs, Request, RequestKind, SECTOR_BYTES, Section, Source};
@@ -89,6 +90,8 @@ pub struct Playing {
     pub repeat: Repeat,
     /// Bytes of the drive, in which [`Repeat::DriveWrites`] counts.
     pub drive_bytes: u64,
+    /// The namespaces of the drive.
+    pub namespaces: Namespaces,
 }
 
 /// A played workload.
@@ -146,8 +149,15 @@ impl Replay {
         let of_objects = |name| objects::Format::named(name).map(|format| format.time_grain);
         let grain = inner.format().and_then(|name| of_blocks(name).or_else(|| of_objects(name))).unwrap_or(1);
         let spread = (playing.spread && inner.arrivals() == Arrivals::Open).then(|| Spread::new(grain));
-        let mut layout = Layout::new(&playing.volumes, has_volumes, playing.piece_bytes / SECTOR_BYTES);
-        if playing.piece_bytes > 0 {
+        let namespaces = playing.namespaces.clone();
+        if namespaces.are_apart() && playing.volumes == Volumes::Overlaid {
+            let what = "volumes that share addresses have no namespaces; expected --volumes apart, or \
+                        ssd.namespaces = none";
+            return Err(Error::input("--volumes overlaid", what));
+        }
+        let first_reading = playing.piece_bytes > 0 || namespaces.are_apart();
+        let mut layout = Layout::new(&playing.volumes, has_volumes, playing.piece_bytes / SECTOR_BYTES, namespaces);
+        if first_reading {
             layout.plan(reopen.as_ref(), &inner.place())?;
         }
         Ok(Replay {

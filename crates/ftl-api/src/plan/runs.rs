@@ -200,7 +200,8 @@ impl Io {
     /// Counts the `pages` pages from page `to` on for the owners of their data.
     fn own_copies(&mut self, to: u32, pages: u32) {
         let Io { nand, owners: Some(owners), .. } = self else { return };
-        (to..to + pages).flat_map(|ppn| nand.logical_of(ppn)).for_each(|&lsn| owners.programmed_one(lsn));
+        let width = nand.geometry().subpages_per_page as usize;
+        nand.logical_of_pages(to, pages).chunks_exact(width).for_each(|page| owners.programmed_page(page));
     }
 
     /// Adds a read, and the program that follows it, to the plan for each page of [`Self::copy`].

@@ -92,7 +92,8 @@ impl<M: Map> Log<M> {
         programmed: impl FnOnce(&mut M),
     ) -> Flash<()> {
         let stream = self.frontiers.own_stream();
-        let plane = self.plane_with_space(io, stream, what.unit)?;
+        let address = if self.frontiers.rotation.has_sets() { self.map.first_of(what.unit) } else { what.unit };
+        let plane = self.plane_with_space(io, stream, address)?;
         self.image.unit.clear();
         self.image.unit.resize(self.shape.unit_subpages as usize, Data::ZERO);
         content(&self.map, &mut self.image.own);

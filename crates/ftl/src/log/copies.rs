@@ -40,7 +40,11 @@ impl<M: Map> Log<M> {
         most: u32,
         safe: Gate,
     ) -> u64 {
-        if !M::TAKES_RUNS || self.shape.units_per_page > 1 || self.read.mode == ReadMode::Spread {
+        if !M::MOVES_RUNS || self.shape.units_per_page > 1 || self.read.mode == ReadMode::Spread {
+            return 0;
+        }
+        // Units of the map move to blocks of their own.
+        if self.map.own_in(victim) > 0 {
             return 0;
         }
         let stream = self.frontiers.moved_stream(victim);

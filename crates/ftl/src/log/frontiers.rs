@@ -80,7 +80,7 @@ impl Frontiers {
         let (bits, level) = (io.nand().part().stored_bits(), settings.wear_leveling != WearLeveling::None);
         let fixed = Fixed::new(settings, geometry, bits, level, &mut blocks);
         Frontiers {
-            rotation: Rotation::new(settings.allocation, settings.dies_in_turn(), geometry),
+            rotation: Rotation::new(settings.allocation, settings.dies_in_turn(), geometry).over_sets(&io.sets),
             free_pages: (0..geometry.planes()).map(|plane| blocks.free_count(plane) * shape.pages_per_block).collect(),
             data_streams: settings.data_streams(),
             shares: settings.moved != Moved::Together,

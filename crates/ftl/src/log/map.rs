@@ -23,6 +23,9 @@ pub trait Map: Send + Sized + State {
     /// True if [`Self::place_run`] does everything when new units are written, and [`Self::place`] when a unit moves.
     const TAKES_RUNS: bool = false;
 
+    /// True if [`Self::place`] does everything when a unit moves that is not the map's.
+    const MOVES_RUNS: bool = Self::TAKES_RUNS;
+
     /// Number of units, including the map's.
     fn units(&self) -> u32;
 
@@ -87,6 +90,11 @@ pub trait Map: Send + Sized + State {
     #[inline]
     fn is_own(&self, _unit: u32) -> bool {
         false
+    }
+
+    /// The first unit whose entry is in `unit`, which is the map's.
+    fn first_of(&self, unit: u32) -> u32 {
+        unit
     }
 
     /// Units of the map in `block`.

@@ -1,6 +1,8 @@
 //! Chooses the plane of a host write: the next in turn, the plane that the address names, one of the channel that the
-//! address names, or the least busy one. With superblocks of some dies, their planes take turns until a block of each
-//! is full, then the planes of the next dies.
+//! address names, one of the dies of its namespace, or the least busy one. With superblocks of some dies, their planes
+//! take turns until a block of each is full, then the planes of the next dies.
+//!
+//! Ignored: dies of a namespace that is full. Its writes then go to other dies, before the drive is full.
 
 use crate::log::settings::Allocation;
 use palimpsest_flash::geometry::Geometry;
@@ -13,16 +15,45 @@ pub struct Rotation {
     channels: u32,
     dies: u32,
     cursor: u32,
-    /// Per channel: the plane that is next in turn.
+    /// Per channel, or set of dies of a namespace: the plane that is next in turn.
     next_in: Vec<u32>,
+    sets: Vec<DieSet>,
     superblock: Option<Superblock>,
     /// Per plane: true if the plane's die has failed; empty until one fails.
     passed_by: Vec<bool>,
 }
 
 palimpsest_flash::state!(Rotation { cursor, next_in } parts { superblock } built {
-    allocation, planes, channels, dies, passed_by
+    allocation, planes, channels, dies, sets, passed_by
 });
+
+/// The dies of a namespace.
+#[derive(Clone, Copy)]
+struct DieSet {
+    /// The first address behind the namespace.
+    end: u32,
+    first: u32,
+    dies: u32,
+}
+
+impl DieSet {
+    /// The plane at `index` on a drive of `dies` dies.
+    #[inline]
+    fn plane(&self, index: u32, dies: u32) -> u32 {
+        self.first + index % self.dies + index / self.dies * dies
+    }
+
+    /// The position of `plane` in the set.
+    #[inline]
+    fn index(&self, plane: u32, dies: u32) -> u32 {
+        plane % dies - self.first + plane / dies * self.dies
+    }
+
+    #[inline]
+    fn holds(&self, plane: u32, dies: u32) -> bool {
+        (self.first..self.first + self.dies).contains(&(plane % dies))
+    }
+}
 
 /// The superblock that is written.
 struct Superblock {
@@ -61,7 +92,32 @@ impl Rotation {
         let part = allocation == Allocation::RoundRobin && (1..dies).contains(&superblock_dies);
         let pages = superblock_dies * (planes / dies) * geometry.pages_per_block;
         let superblock = part.then_some(Superblock { first: 0, dies: superblock_dies, written: 0, pages });
-        Rotation { allocation, planes, channels, dies, cursor: 0, next_in, superblock, passed_by: Vec::new() }
+        let (sets, passed_by) = (Vec::new(), Vec::new());
+        Rotation { allocation, planes, channels, dies, cursor: 0, next_in, sets, superblock, passed_by }
+    }
+
+    /// The same choice for namespaces that end at these addresses and dies, if namespaces have dies of their own.
+    #[must_use]
+    pub fn over_sets(mut self, ends: &[(u32, u32)]) -> Self {
+        if self.allocation == Allocation::Namespace {
+            let firsts = std::iter::once(0).chain(ends.iter().map(|&(_, die)| die));
+            let set = |(first, &(end, die)): (u32, &(u32, u32))| DieSet { end, first, dies: die - first };
+            self.sets = firsts.zip(ends).map(set).collect();
+            self.next_in = self.sets.iter().map(|set| set.first).collect();
+        }
+        self
+    }
+
+    /// The number of the set of `page`; addresses behind all namespaces are of the last.
+    #[inline]
+    fn set_of(&self, page: u32) -> usize {
+        self.sets.iter().position(|set| page < set.end).unwrap_or(self.sets.len() - 1)
+    }
+
+    /// True if namespaces have dies of their own.
+    #[inline]
+    pub fn has_sets(&self) -> bool {
+        !self.sets.is_empty()
     }
 
     /// Excludes `plane` from writes.
@@ -76,21 +132,23 @@ impl Rotation {
         self.passed_by.get(plane as usize).is_some_and(|&passed| passed)
     }
 
-    /// Planes or channels that addresses name; 1 if they name none.
+    /// Planes, channels or sets of dies that addresses name; 1 if they name none.
     pub fn groups(&self) -> u32 {
         match self.allocation {
             Allocation::Static | Allocation::Unit => self.planes,
             Allocation::Channel => self.channels,
+            Allocation::Namespace => self.sets.len() as u32,
             Allocation::RoundRobin | Allocation::LeastLoaded => 1,
         }
     }
 
-    /// The plane or channel that address `page` names.
+    /// The plane, channel or set of dies that address `page` names.
     #[inline]
     pub fn group(&self, page: u32) -> u32 {
         match self.allocation {
             Allocation::Static | Allocation::Unit => page % self.planes,
             Allocation::Channel => page % self.channels,
+            Allocation::Namespace => self.set_of(page) as u32,
             Allocation::RoundRobin | Allocation::LeastLoaded => 0,
         }
     }
@@ -101,6 +159,7 @@ impl Rotation {
         match self.allocation {
             Allocation::Static | Allocation::Unit => page % self.planes,
             Allocation::Channel => self.next_in[(page % self.channels) as usize],
+            Allocation::Namespace => self.next_in[self.set_of(page)],
             Allocation::RoundRobin => match &self.superblock {
                 Some(superblock) => superblock.plane(self.dies, self.planes),
                 None => self.cursor,
@@ -124,7 +183,22 @@ impl Rotation {
             let lanes = self.planes / self.channels;
             return (channel + step / lanes) % self.channels + (lane + step) % lanes * self.channels;
         }
+        if let Some(set) = self.sets.iter().find(|set| set.holds(first, self.dies)) {
+            return self.then_of(set, first, step);
+        }
         if first + step >= self.planes { first + step - self.planes } else { first + step }
+    }
+
+    /// All planes of `set`, then all others.
+    fn then_of(&self, set: &DieSet, first: u32, step: u32) -> u32 {
+        let planes = set.dies * (self.planes / self.dies);
+        match step.checked_sub(planes) {
+            None => set.plane((set.index(first, self.dies) + step) % planes, self.dies),
+            Some(rest) => {
+                let mut others = (0..self.planes).filter(|&plane| !set.holds(plane, self.dies));
+                others.nth(rest as usize).expect("fewer steps than planes")
+            }
+        }
     }
 
     /// Records a write to `plane`.
@@ -136,6 +210,10 @@ impl Rotation {
         self.cursor = if plane + 1 == self.planes { 0 } else { plane + 1 };
         if self.allocation == Allocation::Channel {
             self.next_in[(plane % self.channels) as usize] = (plane + self.channels) % self.planes;
+        }
+        if let Some(at) = self.sets.iter().position(|set| set.holds(plane, self.dies)) {
+            let (set, planes) = (self.sets[at], self.sets[at].dies * (self.planes / self.dies));
+            self.next_in[at] = set.plane((set.index(plane, self.dies) + 1) % planes, self.dies);
         }
     }
 

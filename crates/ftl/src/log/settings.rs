@@ -62,7 +62,8 @@ keys! {
 
     /// Keys of layers that choose the plane of a write.
     group pub PLACEMENT {
-        /// plane that a host write goes to: the address names plane or channel, the next in turn, the least busy
+        /// plane that a host write goes to: the address names plane or channel, the next in turn, the least busy; or
+        /// the next in turn on the dies of the namespace (ssd.namespaces), which share no die
         pub allocation: Allocation = "ftl.allocation", Allocation::KIND, "round-robin";
         /// dies whose planes take host writes in turn, until a block of each is full and the next dies follow, as a
         /// zone or a superblock does; 0: all
@@ -173,6 +174,8 @@ words! {
         Channel = "channel",
         /// The next plane in turn; channels vary fastest.
         RoundRobin = "round-robin",
+        /// The next plane in turn on the dies of the namespace that the address is in.
+        Namespace = "namespace",
         /// The plane whose die has the fewest operations waiting, the next in turn among ties.
         LeastLoaded = "least-loaded",
     }

@@ -5,8 +5,9 @@
 //! which the global translation directory (GTD), in DRAM, locates. Before the read, the CMT makes room: if the evicted
 //! entry is dirty, the translation page is read, and programmed with all dirty entries of that page (batch update).
 //! Pages that cleaning moves change entries, too: missing ones join the CMT beyond the size, are evicted first, and so
-//! are written in batches after the collection (lazy copying). Translation pages are in flash with every payload; the
-//! simulator also stores the whole map, and compares at each read.
+//! are written in batches after the collection (lazy copying). The simulator stores the whole map. Runs with contents
+//! also store the bytes of translation pages in flash, and compare at each read; without contents nothing could read
+//! these bytes, because a power cut needs contents.
 //!
 //! Where the paper is silent: an entry takes 8 bytes of the CMT, 4 of a translation page and of the GTD. The protected
 //! segment is half. The update of a victim ends before the read of the missing entry begins. After a power cut,
@@ -20,7 +21,7 @@ use super::segments::Segments;
 use crate::log::map::{Map, UNMAPPED, entries_in};
 use crate::log::{Append, Log};
 use palimpsest_flash::geometry::Geometry;
-use palimpsest_flash::nand::data::Data;
+use palimpsest_flash::nand::data::{Data, Payload};
 use palimpsest_flash::nand::{Flash, Halt, Nand, SubpageMask, first_subpages};
 use palimpsest_flash::prefetch::prefetch;
 use palimpsest_ftl_api::plan::{Cause, CodedIo, Gate, Io, Read};
@@ -65,10 +66,12 @@ pub struct CachedMap {
     counters: Counters,
     /// After a power cut: pages that neither a checkpoint nor later writes locate; else empty.
     unknown: Vec<bool>,
+    /// True if flash stores the bytes of translation pages.
+    stores: bool,
 }
 
 palimpsest_flash::state!(CachedMap { entries, own_in, cache, peak, counters } built {
-    pages, subpages, per_subpage, per_block, room, unknown
+    pages, subpages, per_subpage, per_block, room, unknown, stores
 });
 
 impl CachedMap {
@@ -88,6 +91,7 @@ impl CachedMap {
             peak: 0,
             counters: Counters::default(),
             unknown: Vec::new(),
+            stores: io.nand().payload() != Payload::None,
         }
     }
 
@@ -125,8 +129,11 @@ impl CachedMap {
         first..(first + per_page).min(self.pages)
     }
 
-    /// Fills `bytes` with the content of translation page `page`.
+    /// Fills `bytes` with the content of translation page `page`, if flash stores these bytes.
     fn fill(&self, page: u32, bytes: &mut Vec<u8>) {
+        if !self.stores {
+            return;
+        }
         let units = self.units_of(page);
         let entries = &self.entries[units.start as usize..units.end as usize];
         bytes.resize(size_of_val(entries), 0);
@@ -211,6 +218,7 @@ impl Log<CachedMap> {
 
 impl Map for CachedMap {
     const IN_LOG: bool = true;
+    const MOVES_RUNS: bool = true;
 
     #[inline]
     fn units(&self) -> u32 {
@@ -296,11 +304,16 @@ impl Map for CachedMap {
     #[inline]
     fn prefetch(&self, unit: u32) {
         prefetch(&self.entries, unit as usize);
+        self.cache.prefetch(unit);
     }
 
     #[inline]
     fn is_own(&self, unit: u32) -> bool {
         unit >= self.pages
+    }
+
+    fn first_of(&self, unit: u32) -> u32 {
+        self.units_of(unit).start
     }
 
     #[inline]
@@ -321,8 +334,10 @@ impl Map for CachedMap {
         }
         let (page, subpage) = log.map.home(unit);
         let ready = log.read_entries(io, page, 1 << subpage, after)?;
-        let (found, known) = (log.map.in_flash(io.nand(), unit), log.map.locate(unit));
-        assert_eq!(found, known, "translation page {page} holds the entry of page {unit}");
+        if log.map.stores {
+            let (found, known) = (log.map.in_flash(io.nand(), unit), log.map.locate(unit));
+            assert_eq!(found, known, "translation page {page} holds the entry of page {unit}");
+        }
         let (entries, width) = (log.map.locate(page), log.map.subpages);
         if entries != UNMAPPED {
             io.found(unit * width, (unit + 1) * width, entries * width + subpage);
@@ -344,7 +359,7 @@ impl Map for CachedMap {
         if own_in != self.own_in {
             return Err(format!("blocks have {own_in:?} translation pages, and count {:?}", self.own_in));
         }
-        for unit in (0..self.pages).filter(|&unit| !self.cache.is_dirty(unit)) {
+        for unit in (0..self.pages).filter(|&unit| self.stores && !self.cache.is_dirty(unit)) {
             let (found, known) = (self.in_flash(nand, unit), self.entries[unit as usize]);
             if found != known {
                 let page = self.home(unit).0 - self.pages;

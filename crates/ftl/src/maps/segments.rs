@@ -1,8 +1,10 @@
 //! Cached units in the order of a segmented LRU (Karedla, Love and Wherry, Computer 27(3), 1994).
 //!
 //! A new unit is probationary and becomes protected when requested again. The protected segment is half; an overflow
-//! makes the oldest protected unit the newest probationary one. The oldest probationary unit is evicted first.
+//! makes the oldest protected unit the newest probationary one. The oldest probationary unit is evicted first. A cache
+//! with room for all units evicts none, and keeps no order.
 
+use palimpsest_flash::prefetch::prefetch;
 use palimpsest_ftl_api::plan::Gate;
 
 const NONE: u32 = u32::MAX;
@@ -42,16 +44,19 @@ pub(super) struct Segments {
     dirty: Vec<u64>,
     segments: [Segment; 2],
     most_protected: u32,
+    /// True if some unit may be evicted.
+    evicts: bool,
 }
 
-palimpsest_flash::state!(Segments { slots, free, slot_of, dirty, segments } built { most_protected });
+palimpsest_flash::state!(Segments { slots, free, slot_of, dirty, segments } built { most_protected, evicts });
 
 impl Segments {
     /// An empty cache for `units` units; half of `room` may be protected.
     pub fn new(units: u32, room: u32) -> Self {
         let (slots, free, slot_of) = (Vec::new(), Vec::new(), vec![NONE; units as usize]);
         let dirty = vec![0; units.div_ceil(64) as usize];
-        Segments { slots, free, slot_of, dirty, segments: [EMPTY; 2], most_protected: room / 2 }
+        let (segments, most_protected, evicts) = ([EMPTY; 2], room / 2, room < units);
+        Segments { slots, free, slot_of, dirty, segments, most_protected, evicts }
     }
 
     #[inline]
@@ -71,8 +76,17 @@ impl Segments {
     }
 
     /// Records a request for `unit`. If cached, returns the gate that closes when the unit has arrived.
+    #[inline]
     pub fn hit(&mut self, unit: u32) -> Option<Gate> {
         let slot = self.slot(unit)?;
+        if self.evicts {
+            self.renew(slot);
+        }
+        Some(self.slots[slot as usize].ready)
+    }
+
+    /// Makes `slot` the newest protected one.
+    fn renew(&mut self, slot: u32) {
         self.unlink(slot);
         self.link_newest(slot, PROTECTED);
         if self.segments[PROTECTED].length > self.most_protected {
@@ -80,7 +94,12 @@ impl Segments {
             self.unlink(oldest);
             self.link_newest(oldest, PROBATIONARY);
         }
-        Some(self.slots[slot as usize].ready)
+    }
+
+    /// Prefetches the slot of `unit` into CPU caches.
+    #[inline]
+    pub fn prefetch(&self, unit: u32) {
+        prefetch(&self.slot_of, unit as usize);
     }
 
     /// Inserts `unit`, which must not be cached, as clean; `ready` closes when the unit has arrived.

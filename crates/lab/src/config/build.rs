@@ -82,6 +82,7 @@ pub(super) fn drive(name: &str, part_name: &str, values: &Values) -> DriveConfig
         physical,
         stripes,
         over_provisioning: own.over_provisioning,
+        namespaces: own.namespaces,
         part,
         ftl: settings.clone(),
         log,

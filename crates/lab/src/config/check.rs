@@ -36,6 +36,7 @@ fn fits(drive: &DriveConfig, values: &Values) -> Fit {
     space::counts(drive)?;
     pages::page_types(drive, values)?;
     features::superblocks(drive)?;
+    features::namespaces(drive)?;
     fast_cache::check(drive, values)?;
     pages::program_order(drive)?;
     pages::words(drive, values)?;

@@ -6,11 +6,14 @@ use palimpsest_flash::nand::errors::{self, growth};
 use palimpsest_flash::nand::{part, wear};
 use palimpsest_flash::units::parse::Parsed;
 use palimpsest_ftl::log::settings as log;
-use palimpsest_ftl_api::keys::{Fallback, Key, Need, Notation, Value, ValueType, expected_name, few, is, keys_of};
+use palimpsest_ftl_api::keys::{
+    Fallback, Key, Need, Notated, Notation, Value, ValueType, expected_name, few, is, keys_of,
+};
 use palimpsest_ftl_api::{Entry, keys};
 use palimpsest_sim::faults::FAULTS;
 use palimpsest_sim::queues::QUEUES;
 use palimpsest_sim::settings::{CONTROLLER, ENGINE, READ_AHEAD};
+use palimpsest_workload::namespaces::Shares;
 use palimpsest_workload::settings::{BUFFER, HOST};
 use std::ops::Deref;
 use std::sync::OnceLock;
@@ -40,6 +43,9 @@ keys! {
         /// another over-provisioning than that of the drive changes what the host sees (taken), or the blocks (added);
         /// beside ssd.capacity it always changes the blocks
         pub(super) adds_spare: bool = "ssd.spare", Choice(&["taken", "added"]) => is("added"), "taken";
+        /// shares of the capacity, each the addresses of one tenant, in the order of sections or volumes; further
+        /// tenants share the last; none: all tenants address the whole drive
+        pub(super) namespaces: Shares = "ssd.namespaces", Shares::KIND, "none";
     }
 
     /// The key that names the layer.

@@ -57,10 +57,15 @@ impl JobRecorder {
 
     /// The figures of each of `sections`, without programmed bytes. Without `timed`, times are null.
     pub fn tenants(&self, sections: &[Section], timed: bool) -> Vec<TenantFigures> {
+        let section_of = |job: u32| {
+            let found = (0..).zip(sections).find(|&(number, _)| jobs_of(sections, number).contains(&(job as usize)));
+            found.map(|(number, section)| (number, section.name.clone()))
+        };
         let of = |(number, section): (u32, &Section)| {
             let jobs = &self.slot_of[jobs_of(sections, number)];
             let slots = self.slots[jobs[0]..=jobs[jobs.len() - 1]].iter();
-            TenantFigures { tenant: number, name: section.name.clone(), ..TenantFigures::of(slots, timed) }
+            let figures = TenantFigures::of(slots.clone(), timed).with_waits(slots, section_of);
+            TenantFigures { tenant: number, name: section.name.clone(), ..figures }
         };
         (0..).zip(sections).map(of).collect()
     }

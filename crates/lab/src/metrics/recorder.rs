@@ -10,7 +10,7 @@ use palimpsest_flash::command::Command;
 use palimpsest_flash::geometry::RequestKind;
 use palimpsest_flash::units::Nanos;
 use palimpsest_sim::observe::Observer;
-use palimpsest_sim::timeline::parts::Parts;
+use palimpsest_sim::timeline::parts::{Parts, Waits};
 use serde::Serialize;
 
 /// Most windows of the series; beyond, windows are joined in pairs.
@@ -377,13 +377,13 @@ impl Observer for Recorder {
         }
     }
 
-    fn request_explained(&mut self, &Command { kind, directives, .. }: &Command, parts: &Parts) {
+    fn request_explained(&mut self, &Command { kind, directives, .. }: &Command, parts: &Parts, waits: &Waits) {
         self.why.add(kind, parts);
         if let Some(volumes) = &mut self.volumes {
-            volumes.of(directives.owner).explained(kind, parts);
+            volumes.of(directives.owner).explained(kind, parts, waits);
         }
         if let Some(jobs) = &mut self.jobs {
-            jobs.of(directives.owner).explained(kind, parts);
+            jobs.of(directives.owner).explained(kind, parts, waits);
         }
     }
 

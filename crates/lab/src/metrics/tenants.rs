@@ -12,8 +12,9 @@ use super::summary::{Latencies, Latency, Requests, Throughput};
 use super::why::{Explanations, Why};
 use palimpsest_flash::geometry::RequestKind;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
-use palimpsest_sim::timeline::parts::Parts;
+use palimpsest_sim::timeline::parts::{PART_NAMES, Parts, Waits};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// A distribution of times.
 pub trait Times: Default {
@@ -51,6 +52,8 @@ pub struct Counts<T> {
     /// Arrival of the first completed request, and the last completion.
     span: Option<(Nanos, Nanos)>,
     why: Why,
+    /// Sums of the parts of waits, by the owner that caused them.
+    waits: BTreeMap<Option<u32>, Parts>,
 }
 
 impl<T: Times> Counts<T> {
@@ -91,9 +94,12 @@ impl<T: Times> Counts<T> {
         }
     }
 
-    /// Adds the parts of the latency of a request.
-    pub fn explained(&mut self, kind: RequestKind, parts: &Parts) {
+    /// Adds the parts of the latency of a request, and the waits among them.
+    pub fn explained(&mut self, kind: RequestKind, parts: &Parts, waits: &Waits) {
         self.why.add(kind, parts);
+        for (owner, parts) in waits {
+            add(self.waits.entry(*owner).or_default(), parts);
+        }
     }
 
     fn throughput(&self) -> Option<Throughput> {
@@ -102,6 +108,20 @@ impl<T: Times> Counts<T> {
         let bytes_per_s = each_second(self.bytes[0] + self.bytes[1]);
         Some(Throughput { iops: each_second(self.completed), bytes_per_s })
     }
+}
+
+fn add(sums: &mut Parts, parts: &Parts) {
+    sums.iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
+}
+
+/// Waits of all requests of a tenant for work that one tenant caused, itself included; null for work that no request
+/// planned. Sums over the requests, by part, without parts that are 0.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs, reason = "the names are the contract's")]
+pub struct WaitFigures {
+    pub tenant: Option<u32>,
+    pub name: Option<String>,
+    pub parts_ns: BTreeMap<&'static str, Nanos>,
 }
 
 /// A tenant: number (of a section from 0 on, or that of a volume), name, measured requests, rate from the first arrival
@@ -123,6 +143,31 @@ pub struct TenantFigures {
     pub write_amplification: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<Explanations>,
+    /// Empty if the run does not record the slowest requests.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<WaitFigures>,
+}
+
+impl TenantFigures {
+    /// The figures with the waits of `parts`; `tenant_of` must return number and name of the tenant of an owner.
+    #[must_use]
+    pub fn with_waits<'a, T: 'a>(
+        mut self,
+        parts: impl Iterator<Item = &'a Counts<T>>,
+        tenant_of: impl Fn(u32) -> Option<(u32, String)>,
+    ) -> Self {
+        let mut sums: BTreeMap<Option<(u32, String)>, Parts> = BTreeMap::new();
+        for (owner, parts) in parts.flat_map(|counts| &counts.waits) {
+            add(sums.entry(owner.and_then(&tenant_of)).or_default(), parts);
+        }
+        let named = |(tenant, sums): (Option<(u32, String)>, Parts)| {
+            let (tenant, name) = tenant.unzip();
+            let parts_ns = PART_NAMES.into_iter().zip(sums).filter(|part| part.1 > 0).collect();
+            WaitFigures { tenant, name, parts_ns }
+        };
+        self.waits = sums.into_iter().map(named).collect();
+        self
+    }
 }
 
 impl TenantFigures {

@@ -79,10 +79,15 @@ impl VolumeRecorder {
         if volumes.len() < 2 {
             return Vec::new();
         }
+        let volume_of = |id: u32| {
+            let found = volumes.iter().find(|volume| volume.id == id);
+            found.map(|volume| (id, volume.name.to_string()))
+        };
         let of = |volume: &Volume| {
             let counts = self.numbers.get(&volume.id).map(|&number| &self.counts[number].1);
             let name = volume.name.to_string();
-            TenantFigures { tenant: volume.id, name, ..TenantFigures::of(counts.into_iter(), timed) }
+            let figures = TenantFigures::of(counts.into_iter(), timed).with_waits(counts.into_iter(), volume_of);
+            TenantFigures { tenant: volume.id, name, ..figures }
         };
         volumes.iter().map(of).collect()
     }

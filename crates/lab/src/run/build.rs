@@ -20,6 +20,7 @@ pub fn drive(config: &DriveConfig, entry: &Entry, payload: Payload, seed: u64) -
     if let Some((every, contents)) = config.checkpoints() {
         io.keep_checkpoints(every, contents);
     }
+    io.sets = config.sets();
     let guarantee = config.guarantee(entry);
     let blueprint = Blueprint {
         settings: config.ftl.without(&UNREAD_TABLES),

@@ -129,6 +129,10 @@ impl<'a> Served<'a> {
             let what = "clients of a served drive send no commands of zones; expected a layer without zones";
             return Err(Error::input("--ftl", what));
         }
+        if !resolved.drive.namespaces.0.is_empty() {
+            let what = "the clients of a served drive address one range; expected ssd.namespaces = none";
+            return Err(Error::input("ssd.namespaces", what));
+        }
         let kept = keep.is_some();
         let mounted = keep.map(|keep| session.keep_in(resolved, keep)).transpose()?.flatten();
         if mounted.is_some() && options.precondition != precondition::Precondition::None {

@@ -62,8 +62,8 @@ impl Drive {
     pub(super) fn record_completion(&mut self, id: u32, command: &Command, observer: &mut dyn Observer) {
         let now = self.engine.now();
         let Some(timeline) = &mut self.engine.timeline else { return };
-        if let Some(parts) = timeline.completed(id, now) {
-            observer.request_explained(command, &parts);
+        if let Some((parts, waits)) = timeline.completed(id, now) {
+            observer.request_explained(command, &parts, &waits);
         }
         if timeline.is_over(now) {
             self.reports.recording = self.engine.timeline.take().map(|timeline| timeline.recording());

@@ -2,7 +2,7 @@
 //!
 //! Ignored: pages of flash.
 
-use palimpsest_flash::geometry::Extent;
+use palimpsest_flash::geometry::{Divisor, Extent};
 use palimpsest_flash::units::SECTOR_BYTES;
 use std::ops::Range;
 
@@ -10,6 +10,7 @@ use std::ops::Range;
 #[derive(Clone, Copy)]
 pub struct Units {
     pub(super) subpage_bytes: u64,
+    subpage_sectors: Divisor,
     unit_sectors: u64,
     trim_sectors: u64,
 }
@@ -19,7 +20,8 @@ impl Units {
         let subpage_bytes = u64::from(subpage_bytes);
         let [unit_sectors, trim_sectors] =
             [unit_subpages, trim_subpages].map(|subpages| u64::from(subpages) * subpage_bytes / SECTOR_BYTES);
-        Units { subpage_bytes, unit_sectors, trim_sectors }
+        let subpage_sectors = Divisor::new((subpage_bytes / SECTOR_BYTES) as u32);
+        Units { subpage_bytes, subpage_sectors, unit_sectors, trim_sectors }
     }
 
     /// The units wholly inside `extent`, which a trim unmaps.
@@ -38,15 +40,15 @@ impl Units {
     /// The logical subpages of the whole units in `sectors`.
     #[inline]
     pub(super) fn lsns(&self, sectors: Range<u64>) -> Range<u32> {
-        let per_subpage = self.subpage_bytes / SECTOR_BYTES;
-        (sectors.start / per_subpage) as u32..(sectors.end / per_subpage) as u32
+        let subpage = |sector: u64| self.subpage_sectors.divide_wide(sector) as u32;
+        subpage(sectors.start)..subpage(sectors.end)
     }
 
     /// The logical subpages that `extent` touches.
     #[inline]
     pub(super) fn written(&self, extent: Extent) -> Range<u32> {
-        let per_subpage = self.subpage_bytes / SECTOR_BYTES;
-        (extent.sector / per_subpage) as u32..extent.end().div_ceil(per_subpage) as u32
+        let subpage = |sector: u64| self.subpage_sectors.divide_wide(sector) as u32;
+        subpage(extent.sector)..subpage(extent.end() - 1) + 1
     }
 
     /// Subpages that `extent` occupies in the write buffer.

@@ -25,6 +25,7 @@ pub enum Holder {
         kind: OperationKind,
         cause: Cause,
         request: u64,
+        owner: u32,
     },
 }
 

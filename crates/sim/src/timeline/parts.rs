@@ -1,7 +1,8 @@
 //! The parts of a request's latency: the critical path, walked back from the completion to the arrival.
 //!
 //! Each nanosecond belongs to one part, so the parts sum to the latency. The walk follows the operation whose end or
-//! start released the waiter last. A wait for a die belongs to the operations that held the die. Ignored: holders of
+//! start released the waiter last. A wait for a die belongs to the operations that held the die, and to the owner of
+//! the request whose plan has these operations: collection belongs to the write that started it. Ignored: holders of
 //! a bus, of the host link and of the controller, and the latency without the critical path.
 
 use super::history::{Holder, UNKNOWN};
@@ -19,6 +20,8 @@ macro_rules! parts {
 
         /// Names of the parts, in the order of [`Part`].
         pub const PART_NAMES: [&str; [$($name),*].len()] = [$($name),*];
+
+        const PARTS: [Part; PART_NAMES.len()] = [$(Part::$part),*];
     };
 }
 
@@ -61,8 +64,19 @@ parts! {
     Earlier "earlier",
 }
 
+impl Part {
+    /// True for work beside the data of the request: of other requests, or of the drive itself.
+    fn is_of_others(self) -> bool {
+        use Part::{BehindPrograms, BehindReads, Collection, Erase, Map, Modify, Upkeep};
+        matches!(self, BehindReads | BehindPrograms | Collection | Erase | Map | Modify | Upkeep)
+    }
+}
+
 /// Nanoseconds of each part, in the order of [`Part`].
 pub type Parts = [Nanos; PART_NAMES.len()];
+
+/// Waits for operations, by the owner of the request that planned them; `None`: no request did, as in the background.
+pub type Waits = Vec<(Option<u32>, Parts)>;
 
 /// The event that released a waiter last: the end of an operation or, if `started`, its start. Without a number, a
 /// time.
@@ -112,6 +126,9 @@ struct Walk<'a> {
     /// The walk ends here.
     floor: Nanos,
     parts: Parts,
+    waits: Waits,
+    /// The owner of the request that planned the operations that are charged now.
+    owner: Option<u32>,
     path: Vec<i64>,
 }
 
@@ -126,6 +143,13 @@ impl<'a> Walk<'a> {
     fn charge(&mut self, from: Nanos, part: Part) {
         let from = from.clamp(self.floor, self.at);
         self.parts[part as usize] += self.at - from;
+        if part.is_of_others() && from < self.at {
+            let at = self.waits.iter().position(|(owner, _)| *owner == self.owner).unwrap_or_else(|| {
+                self.waits.push((self.owner, Parts::default()));
+                self.waits.len() - 1
+            });
+            self.waits[at].1[part as usize] += self.at - from;
+        }
         self.at = from;
     }
 
@@ -141,10 +165,14 @@ impl<'a> Walk<'a> {
                 Holder::Unknown | Holder::Idle => Part::Earlier,
                 Holder::Suspends => Part::Suspend,
                 Holder::Works { leader, .. } if leader == waiting.leader => Part::Bus,
-                Holder::Works { kind, cause, request, .. } => part_of(kind, cause, request == self.request),
+                Holder::Works { kind, cause, request, owner, .. } => {
+                    self.owner = (request > 0).then_some(owner);
+                    part_of(kind, cause, request == self.request)
+                }
             };
             self.charge(since.max(from), part);
         }
+        self.owner = waiting.owner();
     }
 
     /// Adds the time of `timed` from its start on, `own` if the data is the request's. Returns true if the host link
@@ -187,6 +215,7 @@ impl<'a> Walk<'a> {
             let Some(number) = trigger.number else { return self.charge(self.floor, Part::Link) };
             let Some(timed) = self.find(number) else { return self.charge(self.floor, Part::Earlier) };
             self.path.push(number);
+            self.owner = timed.owner();
             let own = timed.request == self.request || std::mem::take(&mut is_last);
             let event = if trigger.started { timed.begun } else { timed.finished };
             debug_assert!(event <= self.at, "{timed:?} releases a waiter before its event");
@@ -212,13 +241,14 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The parts of the latency of `request`, which has completed, and the operations of its critical path.
-pub(super) fn explain(history: &History, open: &[Open], request: &TimedRequest) -> (Parts, Vec<i64>) {
+/// The parts of the latency of `request`, which has completed, its waits, and the operations of its critical path.
+pub(super) fn explain(history: &History, open: &[Open], request: &TimedRequest) -> (Parts, Waits, Vec<i64>) {
     let completed = request.completed.unwrap_or(request.arrival);
     let planned = request.planned.unwrap_or(completed);
     let parts = [0; PART_NAMES.len()];
+    let (waits, path) = (Vec::new(), Vec::new());
     let mut walk =
-        Walk { history, open, request: request.number, at: completed, floor: planned, parts, path: Vec::new() };
+        Walk { history, open, request: request.number, at: completed, floor: planned, parts, waits, owner: None, path };
     walk.charge(request.closed.0, Part::Controller);
     walk.follow(request.closed.1, true);
     walk.floor = request.entered.unwrap_or(planned);
@@ -227,5 +257,9 @@ pub(super) fn explain(history: &History, open: &[Open], request: &TimedRequest) 
     walk.charge(request.submitted, Part::Controller);
     walk.charge(request.arrival, Part::Host);
     debug_assert_eq!(walk.parts.iter().sum::<Nanos>(), completed - request.arrival, "the parts of {request:?}");
-    (walk.parts, walk.path)
+    debug_assert!(PARTS.into_iter().filter(|part| part.is_of_others()).all(|part| {
+        let waited = walk.waits.iter().map(|(_, parts)| parts[part as usize]).sum::<Nanos>();
+        waited == walk.parts[part as usize]
+    }));
+    (walk.parts, walk.waits, walk.path)
 }

@@ -23,6 +23,7 @@ use super::quantity::Units;
 use super::rules;
 use super::source::FioSource;
 use super::spec::{FioSpec, pairs, place};
+use crate::namespaces::Namespaces;
 use crate::request::RequestKind;
 use palimpsest_flash::error::{Error, Result};
 use places::Places;
@@ -149,14 +150,14 @@ impl JobFile {
         Ok(JobFile { name: name.to_string(), jobs, notes })
     }
 
-    /// The requests of all jobs on a drive of `drive_bytes`; equal seeds give equal requests.
+    /// The requests of all jobs on `drive` (bytes, or namespaces); equal seeds give equal requests.
     ///
     /// # Errors
     /// As [`FioSource::new`], with the line of the job; if the files of the jobs exceed the drive.
-    pub fn source(&self, drive_bytes: u64, seed: u64) -> Result<JobsSource> {
+    pub fn source(&self, drive: impl Into<Namespaces>, seed: u64) -> Result<JobsSource> {
         let mut source = JobsSource::new(&self.name);
         let mut number = 1u64;
-        let places = Places::new(self, drive_bytes)?;
+        let places = Places::new(self, drive.into())?;
         let sizes = |job: &Job| (job.spec.zones.bytes, job.spec.zoned.capacity);
         let mut zoned = self.jobs.iter().filter(|job| job.spec.zoned.on);
         if let Some(first) = zoned.next()

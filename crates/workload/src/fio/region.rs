@@ -5,20 +5,13 @@
 
 use super::quantity::{Amount, size_text};
 use super::spec::{FioSpec, place};
+pub use crate::namespaces::Room;
 use crate::request::SECTOR_BYTES;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::GIB;
 
 /// Largest drive, because floating point counts more slots inexactly.
 const DRIVE_LIMIT: u64 = 1 << 60;
-
-/// Bytes of the drive for the file of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
-    /// First byte, and number of bytes.
-    pub first: u64,
-    pub bytes: u64,
-}
 
 /// A run of sectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,6 +5,7 @@
 //! that adjacent used pieces stay adjacent. A trim of pieces that nothing else touches is skipped.
 
 use super::Reopen;
+use crate::namespaces::{Namespaces, Room};
 use crate::request::{Extent, Request, RequestKind, SECTOR_BYTES, Source, Survey, Volume};
 use crate::volume_names::{Selection, VolumeNames};
 use palimpsest_flash::error::{Error, Result};
@@ -96,6 +97,7 @@ pub struct Layout {
     only: Option<Selection>,
     /// Sectors of a piece; 0: no compaction.
     piece: u64,
+    namespaces: Namespaces,
     volumes: Vec<Place>,
     /// Pieces of each volume, or of all volumes if overlaid.
     pieces: Vec<Vec<u64>>,
@@ -110,9 +112,9 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// A layout for a trace whose streams are volumes by default if `has_volumes`; `piece`: sectors of a compacted
-    /// piece, or 0.
-    pub fn new(volumes: &Volumes, has_volumes: bool, piece: u64) -> Layout {
+    /// A layout on `namespaces` for a trace whose streams are volumes by default if `has_volumes`; `piece`: sectors of
+    /// a compacted piece, or 0.
+    pub fn new(volumes: &Volumes, has_volumes: bool, piece: u64, namespaces: Namespaces) -> Layout {
         let by_stream = match volumes {
             Volumes::OfFormat | Volumes::Overlaid => has_volumes,
             Volumes::Apart | Volumes::Only(_) => true,
@@ -122,6 +124,7 @@ impl Layout {
             apart: by_stream && *volumes != Volumes::Overlaid,
             only: if let Volumes::Only(only) = volumes { Some(only.clone()) } else { None },
             piece,
+            namespaces,
             ..Layout::default()
         }
     }
@@ -190,7 +193,10 @@ impl Layout {
     /// Reads the whole trace and assigns a place to every volume.
     pub fn plan(&mut self, reopen: Option<&Reopen>, place: &str) -> Result<()> {
         let Some(reopen) = reopen else {
-            let what = if self.piece > 0 {
+            let what = if self.namespaces.are_apart() {
+                "namespaces need a first reading of the trace, and a pipe can be read once; expected a file, or \
+                 ssd.namespaces = none"
+            } else if self.piece > 0 {
                 "host.compact reads the trace twice, and a pipe can be read once; expected a file, or host.compact = 0B"
             } else {
                 "the trace has several volumes, whose sizes need a first reading, and a pipe can be read once; \
@@ -204,8 +210,11 @@ impl Layout {
             self.volumes = Vec::with_capacity(found.len());
         }
         let mut next = 0u64;
-        for each in found {
+        for (tenant, each) in found.into_iter().enumerate() {
             let sectors = if self.piece > 0 { each.pieces.len() as u64 * self.piece } else { each.end };
+            if self.namespaces.are_apart() {
+                next = self.next_in_namespace(tenant, next, sectors, place)?;
+            }
             if self.apart {
                 self.numbers.insert(each.id, Some(self.volumes.len() as u32));
                 self.volumes.push(Place { id: each.id, sector: next, sectors });
@@ -220,6 +229,21 @@ impl Layout {
             }
         }
         Ok(())
+    }
+
+    /// The place of the volume at `tenant`, of `sectors` sectors, in the namespace of the volume; `next` is free if an
+    /// earlier volume has the same namespace.
+    fn next_in_namespace(&self, tenant: usize, next: u64, sectors: u64, place: &str) -> Result<u64> {
+        let Room { first, bytes } = self.namespaces.of(tenant);
+        let next = next.max(first.div_ceil(SECTOR_BYTES));
+        let (end, needed) = ((first + bytes) / SECTOR_BYTES, next.saturating_add(sectors));
+        if needed > end {
+            let number = self.namespaces.number(tenant);
+            let (has, needs) = (about(bytes), about(needed * SECTOR_BYTES - first));
+            let what = format!("namespace {number} has {has}, and its volumes need {needs}; expected a larger share");
+            return Err(Error::input(format!("ssd.namespaces, {place}"), what));
+        }
+        Ok(next)
     }
 
     /// All played volumes in order of appearance, or one if they share addresses. Ends at a malformed line without an

@@ -100,7 +100,7 @@ impl SubpageLog {
             free_blocks: usable,
             usable,
             lost: 0,
-            rotation: Rotation::new(allocation, 0, geometry),
+            rotation: Rotation::new(allocation, 0, geometry).over_sets(&io.sets),
             index: vec![NO_ENTRY; pages as usize],
             entries: Vec::new(),
             free_entries: Vec::new(),

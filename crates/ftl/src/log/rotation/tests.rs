@@ -56,3 +56,30 @@ fn planes_of_a_superblock_take_turns_until_their_blocks_fill() {
     let (first, second) = ([0, 1, 4, 5].repeat(3), [2, 3, 6, 7].repeat(3));
     assert_eq!(taken, [first, second, vec![0, 1, 4, 5, 0, 1]].concat());
 }
+
+#[test]
+fn planes_of_a_namespace_take_turns_on_its_dies() {
+    let geometry = Geometry {
+        channels: 2,
+        chips_per_channel: 2,
+        dies_per_chip: 1,
+        planes_per_die: 2,
+        blocks_per_plane: 4,
+        pages_per_block: 4,
+        subpages_per_page: 1,
+        subpage_bytes: 4096,
+    };
+    let io = Io::new(Nand::new(geometry, slc(), Payload::None, None), false);
+    // Addresses below 30 have the first three dies, the others the last.
+    let mut rotation = Rotation::new(Allocation::Namespace, 0, &geometry).over_sets(&[(30, 3), (40, 4)]);
+    let mut taken = Vec::new();
+    for page in [0, 29, 30, 5, 39, 6, 40, 7, 8, 9] {
+        taken.push(rotation.first(&io, page));
+        rotation.used(*taken.last().unwrap());
+    }
+    assert_eq!(taken, [0, 1, 3, 2, 7, 4, 3, 5, 6, 0]);
+    assert_eq!((rotation.groups(), rotation.group(29), rotation.group(30)), (2, 0, 1));
+    let order = |first| (0..8).map(|step| rotation.then(first, step)).collect::<Vec<u32>>();
+    assert_eq!(order(5), [5, 6, 0, 1, 2, 4, 3, 7], "the dies of the namespace, then all others");
+    assert_eq!(order(7), [7, 3, 0, 1, 2, 4, 5, 6]);
+}

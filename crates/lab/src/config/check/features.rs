@@ -46,6 +46,23 @@ pub(super) fn superblocks(drive: &DriveConfig) -> Fit {
     Ok(())
 }
 
+/// Namespaces with dies of their own must have whole dies, and all of them.
+pub(super) fn namespaces(drive: &DriveConfig) -> Fit {
+    if drive.log.allocation != Allocation::Namespace || !entry_of(drive).lists("ftl.allocation") {
+        return Ok(());
+    }
+    let (dies, shares) = (drive.geometry.dies(), &drive.namespaces);
+    refuse_if!(shares.0.is_empty() || entry_of(drive).is_file_system() => "ftl.allocation", "ssd.namespaces";
+        "dies belong to namespaces, below no file system; expected ssd.namespaces such as 50%:50%");
+    let mixes = !entry_of(drive).lists("ftl.gc_pace") || entry_of(drive).lists("ftl.log_fraction");
+    refuse_if!(mixes => "ftl.allocation", "ftl.name";
+        "this layer programs pages with data of several namespaces; expected another layer, or another allocation");
+    refuse_if!(shares.ends_of_dies(dies).is_none() => "ssd.namespaces", "ftl.allocation";
+        "each namespace has dies of its own, and the layer writes to {dies}; expected shares of whole dies that add up \
+         to 100%");
+    Ok(())
+}
+
 /// The buffer must hold a program, and a free flush needs a protected one.
 pub(super) fn buffer(drive: &DriveConfig) -> Fit {
     let acknowledge = drive.host.acknowledge;

@@ -71,6 +71,17 @@ impl Source for Three {
 }
 
 fn ran(layer: &str, more: &[&str], source: Option<&str>, fidelity: Fidelity, payload: Payload) -> Summary {
+    ran_from("none", layer, more, source, (fidelity, payload))
+}
+
+/// A run from the state `precondition`.
+fn ran_from(
+    precondition: &str,
+    layer: &str,
+    more: &[&str],
+    source: Option<&str>,
+    (fidelity, payload): (Fidelity, Payload),
+) -> Summary {
     let needs = find_layer(layer).expect("a layer").needs();
     // The later setting of a key counts.
     let all = DRIVE.iter().chain(&needs).chain(more).map(|setting| setting.split_once('=').expect("a value"));
@@ -79,19 +90,20 @@ fn ran(layer: &str, more: &[&str], source: Option<&str>, fidelity: Fidelity, pay
     let resolved = resolve("test.toml", Some(layer), &settings, &|_| Ok(String::new())).expect("a drive");
     let options = Options {
         workload: "test".into(),
-        precondition: Precondition::parse("none").expect("a state"),
+        precondition: Precondition::parse(precondition).expect("a state"),
         requests: None,
         warmup: Warmup::Requests(0),
         fidelity,
         payload,
         seed: 5,
         series: false,
+        strict: false,
         operations: Some(crate::run::Window::parse("slowest:2").expect("a window"))
             .filter(|_| fidelity == Fidelity::Timed),
     };
     let bytes = resolved.drive.logical_bytes();
     let mut source: Box<dyn Source> = match source {
-        Some(text) => Box::new(JobFile::parse(text, "jobs").unwrap().source(bytes, 3).unwrap()),
+        Some(text) => Box::new(JobFile::parse(text, "jobs").unwrap().source(resolved.drive.namespaces(), 3).unwrap()),
         None => {
             let sectors = bytes / 3 / 4096 * 8;
             let at = |(number, id)| Volume { id, name: "v".into(), sector: number * sectors, sectors };
@@ -120,6 +132,43 @@ fn check_sums(layer: &str, result: &Summary) {
             let most = result.tenants.iter().map(|one| explained(one.why.as_ref().expect("parts"), kind)).max();
             assert_eq!(most, Some(explained(why, kind)), "{layer} {kind}");
         }
+        for tenant in &result.tenants {
+            let all = tenant.latency_ns.as_ref().and_then(|times| times.all.as_ref()).expect("completed requests");
+            let requests = &tenant.requests;
+            let count = requests.read + requests.write + requests.trim + requests.flush;
+            let waited: Nanos = tenant.waits.iter().flat_map(|wait| wait.parts_ns.values()).sum();
+            // The mean is rounded.
+            assert!(waited <= (all.mean + 1) * count, "{layer}: {waited} of {} x {count}", all.mean);
+            let known = |tenant: u32| result.tenants.iter().any(|one| one.tenant == tenant);
+            assert!(tenant.waits.iter().filter_map(|wait| wait.tenant).all(known), "{layer}");
+        }
+    }
+}
+
+/// The time that all requests of tenant `of` waited for `part` of the work of tenant `by`.
+fn waited(result: &Summary, of: usize, by: u32, part: &str) -> Nanos {
+    let by = result.tenants[of].waits.iter().find(|wait| wait.tenant == Some(by));
+    by.and_then(|by| by.parts_ns.get(part)).copied().unwrap_or(0)
+}
+
+#[test]
+fn a_tenant_with_dies_of_its_own_waits_for_no_other() {
+    let jobs = "[global]\nbs=4k\n[reader]\nrw=randread\nnumber_ios=3000\n[writer]\nrw=randwrite\niodepth=16\n";
+    let halves = "ssd.namespaces=50%:50%";
+    for layer in ["page", "subpage", "dftl"].map(|name| find_layer(name).expect("a layer")) {
+        let run = |more: &[&str]| {
+            let what = (Fidelity::Timed, Payload::None);
+            let result = ran_from("fill:100%,random:1x", layer.name, more, Some(jobs), what);
+            check_sums(layer.name, &result);
+            result
+        };
+        let (shared, apart) = (run(&[halves]), run(&[halves, "ftl.allocation=namespace"]));
+        for part in ["behind_programs", "collection", "erase"] {
+            assert_eq!(waited(&apart, 0, 1, part), 0, "{}: {part}", layer.name);
+            assert!(waited(&shared, 0, 1, part) > 0, "{}: {part}", layer.name);
+        }
+        assert_eq!(waited(&shared, 0, 0, "behind_programs"), 0, "the reader writes nothing");
+        assert!(waited(&shared, 1, 0, "behind_reads") > 0, "{}: the writer waits for the reader", layer.name);
     }
 }
 

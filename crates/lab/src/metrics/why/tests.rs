@@ -17,7 +17,7 @@ fn parts_sum_to_the_percentiles_of_the_run() {
         let mut parts = Parts::default();
         (0..4).for_each(|_| parts[rng.below(PART_NAMES.len() as u64) as usize] = 1000 + rng.below(90_000));
         let latency = parts.iter().sum();
-        recorder.request_explained(&READ, &parts);
+        recorder.request_explained(&READ, &parts, &Vec::new());
         recorder.request_completed(RequestKind::Read, 512, latency, latency);
     }
     let explained = &recorder.why.explanations().expect("requests")["read"];

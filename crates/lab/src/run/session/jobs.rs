@@ -26,7 +26,8 @@ impl Session<'_> {
         self.drive.set_tenants(classes, source.has_volumes());
         let has_tenants = source.has_volumes() || sections.len() > 1;
         if has_tenants && !self.drive.is_file_system && !self.loses_power() {
-            self.drive.io.owners = Some(Box::new(Owners::new(self.config.logical_subpages())));
+            let logical = self.config.logical_subpages();
+            self.drive.io.owners = Some(Box::new(Owners::new(logical, self.drive.ftl.unit_subpages())));
         }
         self.drive.reports.owners = has_tenants || self.recorder.jobs.is_some();
         Ok(())

@@ -3,14 +3,16 @@
 //! One file or device is the drive. Of several, each has its own range, in order of appearance: as many bytes as the
 //! jobs address, or an equal share of the rest. The files of a list (`a:b`) are adjacent, and share the size equally,
 //! as with `nrfiles`. A job with a `directory` and without `filename` has a file for each copy; a job without both has
-//! the whole drive. Ignored: the names of devices, and `file_service_type`, because requests choose a file by address.
+//! the whole drive, or its namespace. Ignored: the names of devices, and `file_service_type`, because requests choose a
+//! file by address.
 //!
 //! `jobs` and `places` use each other: places are those of jobs, and the requests of a job need its place.
 
 use super::super::quantity::Amount;
 use super::super::spec::{FioSpec, place};
 use super::{Job, JobFile, placed};
-use crate::fio::region::{Room, shown};
+use crate::fio::region::shown;
+use crate::namespaces::{Namespaces, Room};
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::MIB;
 
@@ -19,16 +21,16 @@ pub struct Places {
     /// Number of the file of each copy, by job; `None`: the drive.
     files: Vec<Vec<Option<usize>>>,
     rooms: Vec<Room>,
-    drive: Room,
+    drive: Namespaces,
 }
 
 impl Places {
-    /// The files of `file` on a drive of `drive_bytes`.
+    /// The files of `file` on `drive`.
     ///
     /// # Errors
-    /// [`Error::Input`] if the files exceed the drive, or two lists have a file in common.
-    pub fn new(file: &JobFile, drive_bytes: u64) -> Result<Places> {
-        let drive = Room { first: 0, bytes: drive_bytes };
+    /// [`Error::Input`] if the files exceed the drive, two lists have a file in common, or files would span namespaces.
+    pub fn new(file: &JobFile, drive: Namespaces) -> Result<Places> {
+        let drive_bytes = drive.of(0).bytes;
         let mut known: Vec<(String, Option<u64>)> = Vec::new();
         let mut files = Vec::new();
         for job in &file.jobs {
@@ -46,7 +48,12 @@ impl Places {
             files.push((0..job.spec.copies).map(of_copy).collect());
         }
         if known.len() < 2 {
-            return Ok(Places { files, rooms: vec![drive; known.len()], drive });
+            return Ok(Places { files, rooms: Vec::new(), drive });
+        }
+        if drive.are_apart() {
+            let what = format!("the jobs have {} files, which have ranges of their own", known.len());
+            let expected = "expected jobs without files, or ssd.namespaces = none";
+            return Err(Error::input(file.name.clone(), format!("{what}; {expected}")));
         }
         let whole = |bytes: u64| bytes.div_ceil(MIB).saturating_mul(MIB);
         let taken = known.iter().filter_map(|&(_, bytes)| bytes).fold(0, |sum, bytes| whole(bytes).saturating_add(sum));
@@ -70,7 +77,8 @@ impl Places {
 
     /// The place of the file of a copy.
     pub fn of(&self, job: usize, copy: u64) -> Room {
-        self.files[job][copy as usize].map_or(self.drive, |file| self.rooms[file])
+        let room = self.files[job][copy as usize].and_then(|file| self.rooms.get(file));
+        room.copied().unwrap_or_else(|| self.drive.of(job))
     }
 
     /// Says that the files are apart.

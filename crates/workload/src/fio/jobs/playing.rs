@@ -324,11 +324,10 @@ impl JobsSource {
     ///
     /// # Errors
     /// As [`FioSource::new`].
-    pub fn of_spec(spec: &FioSpec, drive_bytes: u64, seed: u64) -> Result<JobsSource> {
+    pub fn of_spec(spec: &FioSpec, room: Room, seed: u64) -> Result<JobsSource> {
         let mut source = JobsSource { streams: spec.copies > 1, ..JobsSource::new("--workload") };
         source.begin_section("the workload", spec);
         for number in 1..=spec.copies {
-            let room = Room { first: 0, bytes: drive_bytes };
             source.push(spec, FioSource::of_job(spec, room, seed, (number, number - 1))?, number - 1, seed);
         }
         Ok(source)

@@ -10,7 +10,7 @@ const MIB: u64 = 1 << 20;
 fn requests(text: &str, most: usize) -> Vec<(char, u64, u32)> {
     let size = if text.contains(",size=") { "" } else { ",size=64k" };
     let spec: FioSpec = format!("zonemode=zbd,zonesize=16k{size},{text}").parse().expect("a workload");
-    let mut source = JobsSource::of_spec(&spec, MIB, 1).expect("a source");
+    let mut source = JobsSource::of_spec(&spec, Room { first: 0, bytes: MIB }, 1).expect("a source");
     let mut all = Vec::new();
     while let Some(request) = source.next_request().expect("a request").filter(|_| all.len() < most) {
         let name = match (request.kind, request.directives.zone) {
