@@ -1,6 +1,7 @@
 //! Requests of jobs on zones, by hand.
 
 use super::super::{FioSpec, JobsSource};
+use crate::namespaces::Room;
 use crate::request::{RequestKind, Source};
 use palimpsest_flash::command::ZoneAction;
 
