@@ -3,7 +3,11 @@
 from collections.abc import Callable
 from typing import Self, final
 
-from typing_extensions import Buffer
+import numpy as np
+import numpy.typing as npt
+
+_Kinds = npt.NDArray[np.uint8]
+_Numbers = npt.NDArray[np.uint64]
 
 __all__ = [
     "CrashRecording",
@@ -96,8 +100,8 @@ class SimulatedDrive:
         self, kind: str, offset: int, size: int, at: int | None, data: bytes | None, fua: bool, owner: int,
         placement: int,
     ) -> int: ...  # fmt: skip
-    def submit_many(self, kinds: Buffer, offsets: Buffer, sizes: Buffer, times: Buffer) -> int | None: ...
-    def play(self, kinds: Buffer, offsets: Buffer, sizes: Buffer, depth: int) -> tuple[bytes, bytes, bytes]: ...
+    def submit_many(self, kinds: _Kinds, offsets: _Numbers, sizes: _Numbers, times: _Numbers) -> int | None: ...
+    def play(self, kinds: _Kinds, offsets: _Numbers, sizes: _Numbers, depth: int) -> tuple[bytes, bytes, bytes]: ...
     def advance(self, until: int) -> None: ...
     def wait(self) -> tuple[bytes, bytes, bytes]: ...
     def completed(self) -> list[tuple[int, int, int, bytes]]: ...

@@ -112,9 +112,7 @@ class Drive:
         payload: Literal["none", "tag", "bytes"] = "tag", seed: int = 1, workload: str = "palimpsest.Drive",
         closed_loop: bool = False, power_cuts: bool = False, **overrides: object,
     ) -> None:  # fmt: skip
-        keys = [
-            f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in overrides.items()
-        ]
+        keys = [f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in overrides.items()]
         self._core = _core.SimulatedDrive(
             str(ssd), ftl, keys, precondition, payload, seed, workload, closed_loop, power_cuts
         )
@@ -165,8 +163,8 @@ class Drive:
         different lengths; requests before a wrong one are submitted.
         """
         at = _column("offsets", offsets, None)
-        columns = [_column("sizes", sizes, at.size), _column("times", times, at.size)]
-        return self._core.submit_many(_kinds(kinds, at.size), at, *columns)
+        times_ns = _column("times", times, at.size)
+        return self._core.submit_many(_kinds(kinds, at.size), at, _column("sizes", sizes, at.size), times_ns)
 
     def play(
         self, kinds: str | Sequence[str] | npt.NDArray[Any], offsets: npt.ArrayLike, sizes: npt.ArrayLike,
@@ -184,7 +182,8 @@ class Drive:
 
     def completed(self) -> list[Completion]:
         """Takes the requests that have completed, in order of time."""
-        return [Completion(*head, _STATUSES[status], data) for *head, status, data in self._core.completed()]
+        taken = self._core.completed()
+        return [Completion(ticket, time, _STATUSES[status], data) for ticket, time, status, data in taken]
 
     def wait(self) -> Completions:
         """Processes events until no request is in flight; takes all completed requests, without their data."""

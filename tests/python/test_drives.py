@@ -2,17 +2,20 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import palimpsest as ps
 
-SMALL = {"ssd.blocks_per_plane": 48}
+SMALL: dict[str, Any] = {"ssd.blocks_per_plane": 48}
+TINY: dict[str, Any] = {"ssd.blocks_per_plane": 32}
+UNREAD: dict[str, Any] = {"ftl.merge_limits": "1/1/1/1"}
 COUNT = 3000
 
 
-def _requests(seed: int = 1) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray]:
+def _requests(seed: int = 1) -> tuple[list[Any], np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     kinds = [("read", "write")[int(each)] for each in rng.integers(0, 2, COUNT)]
     times = np.cumsum(rng.integers(0, 40_000, COUNT))
@@ -21,7 +24,8 @@ def _requests(seed: int = 1) -> tuple[list[str], np.ndarray, np.ndarray, np.ndar
 
 def _trace(path: Path) -> Path:
     rows = zip(*_requests(), strict=True)
-    lines = [f"{time / 1e9:.9f},{kind[0]},{offset},{size}" for kind, offset, size, time in rows]
+    lines = ["time_ns,op,offset_bytes,size_bytes"]
+    lines += [f"{time},{kind},{offset},{size}" for kind, offset, size, time in rows]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
@@ -33,10 +37,8 @@ def _figures(result: ps.Result) -> dict[str, object]:
 
 @pytest.mark.contract
 def test_a_drive_has_the_result_of_a_run(tmp_path: Path) -> None:
-    options = {"columns": "time=1s,op=2,offset=3,size=4"}
-    run = ps.run(
-        _trace(tmp_path / "t.csv"), ssd=ps.Ssd("default", **SMALL), payload="tag", precondition="none", **options
-    )
+    ssd = ps.Ssd("default", **SMALL)
+    run = ps.run(_trace(tmp_path / "t.csv"), ssd=ssd, payload="tag", precondition="none")
     single, many = (ps.Drive("default", **SMALL) for _ in range(2))
     for kind, offset, size, time in zip(*_requests(), strict=True):
         single.submit(kind, int(offset), int(size), int(time))
@@ -72,7 +74,7 @@ def test_a_batch_is_the_loop_in_python() -> None:
 
 @pytest.mark.contract
 def test_bytes_survive_a_power_cut() -> None:
-    drive = ps.Drive("mga-8k", ftl="page", payload="bytes", power_cuts=True, **{"ssd.blocks_per_plane": 32})
+    drive = ps.Drive("mga-8k", ftl="page", payload="bytes", power_cuts=True, **TINY)
     drive.submit("write", 0, 8192, data=b"x" * 8192)
     drive.submit("flush")
     assert (drive.wait().status == 0).all()
@@ -102,7 +104,7 @@ def test_wrong_calls_are_one_line() -> None:
         (lambda: drive.play("read", [0], 4096, depth=0), "depth 0"),
         (lambda: drive.power_cut(5000), "power_cuts"),
         (lambda: ps.Drive("nothing"), "nothing"),
-        (lambda: ps.Drive("default", **{"ftl.merge_limits": "1/1/1/1"}), "ftl.merge_limits"),
+        (lambda: ps.Drive("default", **UNREAD), "ftl.merge_limits"),
     ):
         with pytest.raises(ps.InputError, match=said) as raised:
             call()

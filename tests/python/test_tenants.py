@@ -103,8 +103,8 @@ def test_a_tenant_that_nothing_delays_has_no_slowdown(palimpsest: Command) -> No
 @pytest.mark.contract
 def test_dies_of_a_namespace_isolate_its_tenant(palimpsest: Command, tmp_path: Path) -> None:
     """The reader waits for the writer's programs on shared dies, and for nothing of it on dies of its own."""
-    jobs = ("--ftl", "page", "--workload", f"{READER},{WRITER}", "--operations", "slowest:1")
-    jobs = (*jobs, "--set", "ssd.namespaces=50%:50%")
+    jobs = ["--ftl", "page", "--workload", f"{READER},{WRITER}", "--operations", "slowest:1"]
+    jobs += ["--set", "ssd.namespaces=50%:50%"]
 
     def waits(*settings: str) -> dict[str, int]:
         found = figures(palimpsest("run", *SMALL, *jobs, *settings, "--json"))

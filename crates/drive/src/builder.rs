@@ -36,13 +36,14 @@ pub struct Builder {
     seed: u64,
     workload: String,
     power_cuts: bool,
-    pub(crate) closed_loop: bool,
+    closed_loop: bool,
 }
 
-impl Builder {
-    pub(crate) fn new(drive: &str) -> Builder {
+impl Drive {
+    /// A builder of a drive from `preset`, a name that `palimpsest list` prints.
+    pub fn builder(preset: &str) -> Builder {
         Builder {
-            drive: drive.into(),
+            drive: preset.into(),
             layer: None,
             keys: Vec::new(),
             precondition: "none".into(),
@@ -53,7 +54,9 @@ impl Builder {
             closed_loop: false,
         }
     }
+}
 
+impl Builder {
     /// The translation layer, by a name of `palimpsest list`. Default: the layer of the preset.
     #[must_use]
     pub fn layer(mut self, name: &str) -> Builder {
@@ -112,11 +115,6 @@ impl Builder {
         self
     }
 
-    /// True if cells store bytes.
-    pub(crate) fn stores_bytes(&self) -> bool {
-        self.contents == Contents::Bytes
-    }
-
     /// Builds and preconditions the drive. Its clock starts at 0 afterwards.
     ///
     /// # Errors
@@ -152,6 +150,6 @@ impl Builder {
             operations: None,
             strict: false,
         };
-        Drive::new(&resolved, &options, &self)
+        Drive::new(&resolved, &options, self.closed_loop)
     }
 }

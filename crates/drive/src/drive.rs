@@ -2,12 +2,12 @@
 //!
 //! Ignored: the clock of the caller, which must never fall behind the drive's.
 
-use crate::builder::Builder;
 use palimpsest_lab::command::Command;
 use palimpsest_lab::config::Resolved;
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::geometry::RequestKind;
 use palimpsest_lab::metrics::summary::Summary;
+use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::run::served::flight::{Done, Submitted};
 use palimpsest_lab::run::served::{Failure, Reply, Served};
 use palimpsest_lab::run::{Options, Progress};
@@ -64,20 +64,15 @@ pub struct Drive {
 }
 
 impl Drive {
-    /// A builder of a drive from `preset`, a name that `palimpsest list` prints.
-    pub fn builder(preset: &str) -> Builder {
-        Builder::new(preset)
-    }
-
-    pub(crate) fn new(resolved: &Resolved, options: &Options, builder: &Builder) -> Result<Drive> {
+    pub(crate) fn new(resolved: &Resolved, options: &Options, closed_loop: bool) -> Result<Drive> {
         // A closure without captured values occupies no memory.
         let watcher = Box::leak(Box::new(|_: Progress| ControlFlow::Continue(())));
         let mut served = Served::with_any_payload(resolved, options, None, watcher)?;
         served.begin_flights();
         Ok(Drive {
             served,
-            stores_bytes: builder.stores_bytes(),
-            closed_loop: builder.closed_loop,
+            stores_bytes: options.payload == Payload::Bytes,
+            closed_loop,
             cuts: resolved.drive.loses_power().then(Vec::new),
             submitted: 0,
             tickets: Vec::new(),
@@ -198,11 +193,11 @@ impl Drive {
         self.completed.drain(..)
     }
 
-    /// Schedules a power cut at time `at`. The power returns at once, and the drive recovers, which takes time. Requests
-    /// in flight complete with [`Status::PowerLost`].
+    /// Schedules a power cut at time `at`. The power returns at once, and the drive recovers, which takes time.
+    /// Requests in flight complete with [`Status::PowerLost`].
     ///
     /// # Errors
-    /// [`Error::Input`]: the drive was built without [`Builder::power_cuts`], or `at` is before [`Self::now`].
+    /// [`Error::Input`]: the drive was built without `Builder::power_cuts`, or `at` is before [`Self::now`].
     pub fn power_cut(&mut self, at: Nanos) -> Result<()> {
         let now = self.now();
         let Some(cuts) = &mut self.cuts else {
