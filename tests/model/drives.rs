@@ -132,13 +132,17 @@ pub fn draw_with(ftl: &str, rng: &mut Rng, limits: Limits, more: &[&str]) -> Opt
     draw_layer(rng, streams, spare, &mut set);
     draw_engine(rng, page_bytes, &mut set);
     let settings = of_layer(entry, rng, &settings);
-    let settings = with_controller(entry, &settings);
-    build_with_spare(ftl, &with(&settings, more), blocks, spare).ok()
+    // Namespaces with dies of their own only where `more` leaves room for them.
+    let built = |apart: bool| {
+        let settings = with_controller(entry, &settings, apart);
+        build_with_spare(ftl, &with(&settings, more), blocks, spare).ok()
+    };
+    built(true).or_else(|| built(false))
 }
 
 /// `settings` with a pace of collection. Some drives also get a controller that takes time, a volatile buffer,
-/// superblocks or a fast cache.
-fn with_controller(entry: &Entry, settings: &[String]) -> Vec<String> {
+/// superblocks or a fast cache, and if `apart` namespaces with dies of their own.
+fn with_controller(entry: &Entry, settings: &[String], apart: bool) -> Vec<String> {
     // A separate generator, so that other draws do not depend on these.
     let text = settings.concat();
     let seed = text.bytes().fold(0, |sum: u64, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
@@ -196,7 +200,10 @@ fn with_controller(entry: &Entry, settings: &[String]) -> Vec<String> {
             changes.extend(fixed_share(&mut Rng::new(seed, 0xf1)));
         }
     }
-    if !in_turn && let Some(shares) = sets(entry, &mut Rng::new(seed, 0x5e75), settings) {
+    if apart
+        && !in_turn
+        && let Some(shares) = sets(entry, &mut Rng::new(seed, 0x5e75), settings)
+    {
         changes.extend(["ftl.allocation=namespace", "ftl.superblock_dies=0", shares]);
     }
     with_pairs(rng, &with(settings, &changes))
