@@ -52,7 +52,7 @@ def test_options_reach_the_native_module(fake: Any, monkeypatch: pytest.MonkeyPa
         "precondition": RunOptions().precondition, "requests": 1_000_000, "warmup": "5", "fidelity": "timed",
         "payload": "none", "check": False, "seed": 1, "skip_bad": False, "format": None, "series": False,
         "sketch": False, "columns": None, "volumes": None, "arrivals": "recorded", "repeat": None, "until": None,
-        "tenant": None, "operations": None,
+        "tenant": None, "operations": None, "strict": False,
     }  # fmt: skip
 
 

@@ -109,7 +109,7 @@ impl SimulatedDrive {
         offset: u64,
         size: u64,
         at: Option<u64>,
-        bytes: Option<Vec<u8>>,
+        data: Option<Vec<u8>>,
         fua: bool,
         owner: u32,
         placement: u16,
@@ -119,7 +119,7 @@ impl SimulatedDrive {
         let command = command.with(Directives { fua, owner, placement, ..Directives::NONE });
         let drive = self.get()?;
         let at = at.unwrap_or_else(|| drive.now());
-        let ticket = match bytes {
+        let ticket = match data {
             Some(bytes) => drive.submit_bytes(command, bytes, at),
             None => drive.submit(command, at),
         };

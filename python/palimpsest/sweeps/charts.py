@@ -19,22 +19,6 @@ _REPEATED = ("seed",)
 """Axes that repeat a point without changing the point: averaged, not drawn."""
 
 
-_WORDS = {
-    "ftl": "layer", "ssd": "drive", "workload.iodepth": "queue depth (requests)",
-    "host.iodepth": "queue depth (requests)", "workload.bs": "request size", "workload.rwmixread": "reads (%)",
-    "workload.rate_iops": "rate (requests/s)", "workload.size": "addressed range", "part.page_size": "page size",
-    "ssd.over_provisioning": "over-provisioning", "ssd.blocks_per_plane": "blocks of a plane",
-    "part.pages_per_block": "pages of a block", "buffer.size": "write buffer",
-    "part.endurance": "rated erases of a block",
-}  # fmt: skip
-
-
-def words(axes: Sequence[str]) -> list[str]:
-    """The axes in words with the unit of plain numbers, else the end of the key; whole keys if words repeat."""
-    named = [_WORDS.get(name) or name.rpartition(".")[2].replace("_", " ") for name in axes]
-    return [word if named.count(word) == 1 else name for word, name in zip(named, axes, strict=True)]
-
-
 def axis(sweep: FinishedPoints, name: str) -> dict[str, Any]:
     """An axis: `labels` of its values in order, `numbers` if all are numbers or quantities, and their `unit`."""
     values = sweep.values(name)

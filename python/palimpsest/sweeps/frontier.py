@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..metrics import metric_of, unit
-from .charts import words
 from .conditions import Condition, conditions
 from .finished import FinishedPoints, PointResult
-from .values import Value, axis_text, measures
+from .values import Value, axis_text, measures, named_axes
 
 if TYPE_CHECKING:
     import polars as pl
@@ -84,7 +83,7 @@ class Frontier:
     def _words(self, each: Configuration) -> str:
         parts = []
         for axis, value in each.axes.items():
-            sign, phrase = _COSTS.get(axis, (0, f"{words([axis])[0].partition(' (')[0]} {{}}"))
+            sign, phrase = _COSTS.get(axis, (0, f"{named_axes([axis])[0].partition(' (')[0]} {{}}"))
             text = phrase.format(_number(value))
             if axis in self.costs and self._reaches(each, axis):
                 text = f"{text} or more" if sign > 0 else f"up to {text}"

@@ -12,7 +12,7 @@ from . import charts
 from .finished import FinishedPoints
 from .frontier import Frontier, frontier
 from .show import key_metrics, promises, summary_line
-from .values import axis_text
+from .values import axis_text, named_axes
 
 MOST_NUMBERS = 2_000_000
 """Most numbers of a page; the page of a larger sweep has fewer figures, the table in sweep.parquet has all."""
@@ -27,7 +27,7 @@ def _rows(sweep: FinishedPoints, most: int) -> str:
     results = [point.result for point in sweep]
     values = [[None if result is None else metric.of(result) for result in results] for metric in metrics]
     marks = [best(metric, found) for metric, found in zip(metrics, values, strict=True)]
-    titles = [*zip(sweep.axes, charts.words(sweep.axes), strict=True), *((each.label, each.label) for each in metrics)]
+    titles = [*zip(sweep.axes, named_axes(sweep.axes), strict=True), *((each.label, each.label) for each in metrics)]
     heads = "".join(
         f'<th title="{escape(title)}"><button type="button">{escape(text)}</button></th>' for title, text in titles
     )
@@ -77,7 +77,7 @@ def _data(sweep: FinishedPoints) -> dict[str, Any]:
     kept = dict(list(figures.items())[:most])
     axes = [
         charts.axis(sweep, name) | {"words": words}
-        for name, words in zip(sweep.axes, charts.words(sweep.axes), strict=True)
+        for name, words in zip(sweep.axes, named_axes(sweep.axes), strict=True)
     ]
     better = {".".join(metric.path): metric.better for metric in METRICS}
     points = [[_index(axis["labels"], point.axes.get(axis["name"])) for axis in axes] for point in sweep]
@@ -115,7 +115,7 @@ def _notes(sweep: FinishedPoints) -> str:
 def _slo(found: Frontier, axes: Sequence[str]) -> str:
     """The frontier of the sweep's conditions: place of the chart, and table; empty if no configuration holds."""
     headings, *rows = found.rows(MOST_ROWS)
-    in_words = dict(zip(axes, charts.words(axes), strict=True))
+    in_words = dict(zip(axes, named_axes(axes), strict=True))
     figures = '<div class="chart" id="slo" role="img" aria-label="figures of the first condition"></div>' * bool(rows)
     body = [row((in_words.get(each, each).replace("\n", " ") for each in headings), "th"), *map(row, rows)]
     return f"{figures}{table('slo points', body)}" if rows else ""
@@ -125,7 +125,7 @@ def page(sweep: FinishedPoints) -> str:
     """The whole page."""
     configs = (("Sweep file", sweep.text), ("Configuration of all points", _shared(sweep)))
     axes = ", ".join(
-        f"{words} ({len(sweep.values(axis))})" for axis, words in zip(sweep.axes, charts.words(sweep.axes), strict=True)
+        f"{words} ({len(sweep.values(axis))})" for axis, words in zip(sweep.axes, named_axes(sweep.axes), strict=True)
     )
     found = frontier(sweep)
     promised = f'<p class="answer">{escape(found.sentence)}</p>' if found else ""

@@ -129,3 +129,19 @@ def axis_text(value: object) -> str:
     if value is None:
         return "-"
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+_WORDS = {
+    "ftl": "layer", "ssd": "drive", "workload.iodepth": "queue depth (requests)",
+    "host.iodepth": "queue depth (requests)", "workload.bs": "request size", "workload.rwmixread": "reads (%)",
+    "workload.rate_iops": "rate (requests/s)", "workload.size": "addressed range", "part.page_size": "page size",
+    "ssd.over_provisioning": "over-provisioning", "ssd.blocks_per_plane": "blocks of a plane",
+    "part.pages_per_block": "pages of a block", "buffer.size": "write buffer",
+    "part.endurance": "rated erases of a block",
+}  # fmt: skip
+
+
+def named_axes(axes: Sequence[str]) -> list[str]:
+    """The axes in words with the unit of plain numbers, else the end of the key; whole keys if words repeat."""
+    named = [_WORDS.get(name) or name.rpartition(".")[2].replace("_", " ") for name in axes]
+    return [word if named.count(word) == 1 else name for word, name in zip(named, axes, strict=True)]
