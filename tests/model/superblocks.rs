@@ -44,7 +44,8 @@ fn drawn(entry: &'static Entry, seed: u64) -> Option<Shape> {
     }
     let shape = draw_striped(entry, &mut rng, &settings)?;
     note(&shape.settings);
-    shape.drive.stripes.is_some().then_some(shape)
+    // Zones below a file system may be stripes with parity instead.
+    (shape.drive.stripes.is_some() && shape.drive.ftl.get::<u32>("ftl.rain") == 0).then_some(shape)
 }
 
 /// A drive with `settings`; drives of file systems are larger.

@@ -1,6 +1,6 @@
 //! The registry of file systems above layers, and the device that each layer is to its file system.
 //!
-//! `fs-zns` is above zones ([`zoned`](super::zoned)): its blocks are zones.
+//! `fs-zns` is above zones ([`zoned`]): its blocks are zones.
 //!
 //! `codesign` is above the block map, which keeps two blocks of each plane for copies after failures; the file system
 //! has all other blocks. With superblocks or parity, a channel of the file system is a group of dies, and the scheme

@@ -23,6 +23,9 @@ fn command(kind: u8, offset: u64, size: u64) -> palimpsest_drive::Result<Command
 /// Tickets, times and statuses as bytes of native 64-bit integers, and of 8-bit integers.
 type Columns<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 
+/// Ticket, time, status and data of a completed request.
+type Row<'py> = (u64, u64, u8, Bound<'py, PyBytes>);
+
 /// A drive; `None` after its end. Only one thread at a time can use a drive.
 #[pyclass(module = "palimpsest._core")]
 pub struct SimulatedDrive {
@@ -203,7 +206,7 @@ impl SimulatedDrive {
         Ok(columns(py, &completed))
     }
 
-    fn completed<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<(u64, u64, u8, Bound<'py, PyBytes>)>> {
+    fn completed<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Row<'py>>> {
         let taken = self.get()?.completed();
         Ok(taken.map(|done| (done.ticket.0, done.at, done.status as u8, PyBytes::new(py, &done.bytes))).collect())
     }
