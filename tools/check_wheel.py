@@ -21,7 +21,7 @@ _WORKLOAD = "rw=randrw,bs=4k,n=20k,iodepth=8"
 _SNIPPET = f"""
 import sys
 import palimpsest as ps
-assert not sys.modules["palimpsest"].__file__.startswith({str(_ROOT)!r}), "not the installed package"
+assert not sys.modules["palimpsest"].__file__.startswith({str(_ROOT) + os.sep!r}), "not the installed package"
 run = ps.Ssd("mga-16k", ftl="mga").run({_WORKLOAD!r}, precondition="none")
 assert run.requests["read"] + run.requests["write"] == 20_000
 assert run.to_polars().height == 1
