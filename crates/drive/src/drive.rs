@@ -91,7 +91,7 @@ impl Drive {
         self.served.unit_bytes()
     }
 
-    /// Time of the drive, in nanoseconds from the end of preconditioning.
+    /// Time of the drive, in nanoseconds from the end of preconditioning. The clock of a worn-out drive stands still.
     pub fn now(&self) -> Nanos {
         self.served.now()
     }
@@ -138,7 +138,7 @@ impl Drive {
             let what = format!("the request ends at byte {end}; expected at most {}", self.bytes());
             return Err(Error::input("submit", what));
         }
-        while self.now() < at {
+        while self.now() < at && !self.served.is_worn_out() {
             let passed = self.served.advance(at, false);
             self.collect(passed)?;
         }
@@ -166,7 +166,8 @@ impl Drive {
 
     /// Time of the next event; `None` if nothing will happen until the next request. Never before [`Self::now`].
     pub fn next_time(&self) -> Option<Nanos> {
-        match self.served.next_time() {
+        let next = self.served.next_time().filter(|_| !self.served.is_worn_out());
+        match next {
             // Writes that wait for others in the buffer complete when the buffer is flushed, which may be now.
             None if self.in_flight() > 0 || !self.completed.is_empty() => Some(self.now()),
             next => next,

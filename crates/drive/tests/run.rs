@@ -231,6 +231,31 @@ fn wrong_calls_are_one_line_and_change_nothing() {
     assert_eq!(drive.finish().unwrap().requests.write, 1);
 }
 
+/// The clock of a worn-out drive stands still, and no event is left: a loop over events must end.
+#[test]
+fn a_worn_out_drive_only_reads_and_has_no_events() {
+    let worn = small("page").set("faults.wear_out", "true").set("part.endurance", "10");
+    let mut drive = worn.set("part.endurance_deviation", "10%").build().unwrap();
+    let (mut rng, pages) = (Rng::new(9, 0), drive.bytes() / 8192);
+    let mut statuses = Vec::new();
+    for _ in 0..200_000 {
+        let at = drive.now();
+        drive.submit(write(rng.below(pages) * 8192, 8192).unwrap(), at).unwrap();
+        drive.advance(Nanos::MAX).unwrap();
+        statuses.extend(drive.completed().map(|done| done.status));
+        if statuses.contains(&Status::WornOut) {
+            break;
+        }
+    }
+    assert!(statuses.contains(&Status::WornOut), "the drive must wear out");
+    assert_eq!((drive.next_time(), drive.in_flight()), (None, 0));
+    let later = drive.now() + 1_000_000;
+    let ticket = drive.submit(read(0, 8192).unwrap(), later).unwrap();
+    let ended: Vec<_> = drive.completed().map(|done| (done.ticket, done.at, done.status)).collect();
+    assert_eq!(ended, [(ticket, later, Status::Done)]);
+    assert!(drive.finish().unwrap().lifetime.worn_out);
+}
+
 fn must_be_send<T: Send>() {}
 
 #[test]

@@ -71,9 +71,14 @@ impl Served<'_> {
         self.session.drive.next_time()
     }
 
+    /// True at the end of the drive's life: its clock stands still, and reads take no time.
+    pub fn is_worn_out(&self) -> bool {
+        self.session.worn_out.is_some()
+    }
+
     /// Requests in flight.
     pub fn in_flight(&self) -> u32 {
-        if self.session.worn_out.is_some() { 0 } else { self.session.drive.outstanding() }
+        if self.is_worn_out() { 0 } else { self.session.drive.outstanding() }
     }
 
     /// Submits `command` now, with the bytes of a write.

@@ -1,4 +1,4 @@
-//! Drives with zones: their zones for the workload, and requests that they refuse. Ignored: what a host does then.
+//! Drives with zones: their zones for the workload, and requests that they refuse. Ignored: the reaction of a host.
 
 use super::Session;
 use palimpsest_flash::command::ZoneAction;
