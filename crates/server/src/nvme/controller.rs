@@ -31,7 +31,9 @@ pub const KEEP_ALIVE_UNIT: Duration = Duration::from_secs(1);
 const ENABLED: u32 = 1;
 const READY: u32 = 1;
 const FATAL: u32 = 1 << 1;
-/// The shutdown is complete.
+/// The state of a shutdown: none, in progress until the drive has flushed, or complete.
+const SHUTDOWN: u32 = 3 << 2;
+const SHUTTING_DOWN: u32 = 1 << 2;
 const SHUT_DOWN: u32 = 2 << 2;
 
 /// The host of an association.
@@ -129,7 +131,7 @@ impl Controller {
 
     /// Whether commands beyond those of Fabrics are allowed.
     pub fn is_ready(&self) -> bool {
-        self.state().status & (READY | FATAL | SHUT_DOWN) == READY
+        self.state().status & (READY | FATAL | SHUTDOWN) == READY
     }
 
     /// Sets the controller's configuration; returns whether the host shuts the controller down.
@@ -148,12 +150,21 @@ impl Controller {
             state.hang_up_queues();
         }
         let shutdown = configuration >> 14 & 3 != 0;
-        let begins = shutdown && state.status & SHUT_DOWN == 0;
+        let begins = shutdown && state.status & SHUTDOWN == 0;
         if begins {
-            state.status |= SHUT_DOWN;
+            // A discovery controller has no data to flush.
+            state.status |= if self.is_discovery { SHUT_DOWN } else { SHUTTING_DOWN };
             state.hang_up_queues();
         }
         begins
+    }
+
+    /// Completes a shutdown in progress, because the drive has flushed.
+    pub fn flushed(&self) {
+        let mut state = self.state();
+        if state.status & SHUTDOWN == SHUTTING_DOWN {
+            state.status = state.status & !SHUTDOWN | SHUT_DOWN;
+        }
     }
 
     /// Sets the keep-alive timeout in milliseconds, which are rounded up; 0 turns it off.
@@ -192,7 +203,7 @@ impl Controller {
     /// The status of a queue that exists, or a controller that is not ready.
     pub fn attach(&self, number: u16, socket: Option<Socket>) -> Result<(), Status> {
         let mut state = self.state();
-        if state.ended || state.status & (READY | FATAL | SHUT_DOWN) != READY {
+        if state.ended || state.status & (READY | FATAL | SHUTDOWN) != READY {
             return Err(status::SEQUENCE_ERROR);
         }
         if state.queues.contains_key(&number) {
@@ -304,5 +315,27 @@ impl State {
             queue.complete(&mut reply, request, status::SUCCESS, result);
             outbox.deliver(reply, 0, None);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shutdown_is_complete_after_the_flush() {
+        let host = || Host { name: "nqn.2026-11.org.example:host".into(), id: [0; 16] };
+        let drive = Controller::new(1, host(), false);
+        let enabled = ENABLED | 6 << 16 | 4 << 20;
+        assert!(!drive.configure(enabled));
+        assert!(drive.configure(enabled | 1 << 14), "the shutdown begins");
+        assert_eq!(drive.status() & SHUTDOWN, SHUTTING_DOWN, "data may still be in the write buffer");
+        assert!(!drive.is_ready());
+        drive.flushed();
+        assert_eq!(drive.status() & SHUTDOWN, SHUT_DOWN);
+        let discovery = Controller::new(2, host(), true);
+        discovery.configure(enabled);
+        discovery.configure(enabled | 1 << 14);
+        assert_eq!(discovery.status() & SHUTDOWN, SHUT_DOWN);
     }
 }

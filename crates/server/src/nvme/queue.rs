@@ -124,10 +124,20 @@ impl Queue {
         }
     }
 
+    /// The drive has done `asked`. The admin queue asks for flushes only to shut the controller down.
+    fn note_done(&self, asked: &Asked) {
+        if self.number == 0 && matches!(asked.request, Ok(Request::Flush)) {
+            self.controller.flushed();
+        }
+    }
+
     /// The answer of a drive with a clock.
     pub fn answer(&self, asked: &Asked, answer: Result<Option<Vec<u8>>, Refusal>) -> Vec<u8> {
         let (mut reply, id) = (Vec::new(), asked.cookie as u16);
         let status = answer.as_ref().map_or_else(|&why| status_of(why), |_| status::SUCCESS);
+        if answer.is_ok() {
+            self.note_done(asked);
+        }
         let bytes = answer.ok().flatten().filter(|_| asked.is_read);
         match (asked.cookie & HELD != 0, bytes) {
             (false, Some(bytes)) => self.complete_with(&mut reply, id, &bytes),
@@ -174,6 +184,7 @@ impl Completions {
 impl Answers for Completions {
     fn done(&mut self, asked: &Asked) {
         let (queue, id) = (&self.queue, asked.cookie as u16);
+        queue.note_done(asked);
         match asked.cookie & HELD {
             0 => queue.complete(&mut self.out.bytes, id, status::SUCCESS, 0),
             _ => queue.answer_held(&mut self.out.bytes, id, status::SUCCESS, None),
