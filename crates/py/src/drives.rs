@@ -191,7 +191,7 @@ impl SimulatedDrive {
         py.detach(|| drive.advance(until)).map_err(raise)
     }
 
-    /// Processes all events until no request is in flight, and returns what has completed.
+    /// Processes all events until no request is in flight, and returns the completed requests.
     fn wait<'py>(&mut self, py: Python<'py>) -> PyResult<Columns<'py>> {
         let drive = self.get()?;
         let wait = || {

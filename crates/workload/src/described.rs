@@ -6,7 +6,7 @@ use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::keys::near;
 use palimpsest_flash::units::parse::shown;
 
-/// A key: name, what it expects, meaning, and setter; `None` for another value.
+/// A key: name, expected values, meaning, and setter; `None` for another value.
 pub type Key<S> = (&'static str, &'static str, &'static str, fn(&mut S, &str) -> Option<()>);
 
 pub const SHARE: &str = "a percentage such as 4%";

@@ -172,7 +172,7 @@ fn fabrics(command: &Command, controller: &Controller) -> Result<Outcome, Status
     }
 }
 
-/// What a connect asks for.
+/// The parameters of a connect.
 pub struct Connect {
     pub queue: u16,
     pub size: u16,

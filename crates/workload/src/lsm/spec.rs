@@ -40,7 +40,7 @@ pub struct LsmSpec {
     pub depth: u32,
 }
 
-/// Every key, with what it expects and its meaning.
+/// Every key, with the expected values and the meaning.
 pub const KEYS: &[Key<LsmSpec>] = &[
     ("lsm", "a size or a percentage of the drive, such as 90%", "space of the store", |spec, text| {
         put(&mut spec.space, amount(text).map(Some))

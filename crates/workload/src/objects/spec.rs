@@ -57,7 +57,7 @@ pub struct ObjectSpec {
     given: Vec<&'static str>,
 }
 
-/// Every key, with what it expects and its meaning.
+/// Every key, with the expected values and the meaning.
 pub const KEYS: &[Key<ObjectSpec>] = &[
     ("cache", "a size or a percentage of the drive, such as 80%", "size of the cache", |spec, text| {
         put(&mut spec.cache, amount(text).map(Some))
