@@ -91,7 +91,7 @@ impl Drive {
         self.served.unit_bytes()
     }
 
-    /// Time of the drive, in nanoseconds from the end of preconditioning. The clock of a worn-out drive stands still.
+    /// Time of the drive, in nanoseconds from the end of preconditioning. The clock of a worn-out drive stops.
     pub fn now(&self) -> Nanos {
         self.served.now()
     }

@@ -231,7 +231,7 @@ fn wrong_calls_are_one_line_and_change_nothing() {
     assert_eq!(drive.finish().unwrap().requests.write, 1);
 }
 
-/// The clock of a worn-out drive stands still, and no event is left: a loop over events must end.
+/// The clock of a worn-out drive stops, and no event is left: a loop over events must end.
 #[test]
 fn a_worn_out_drive_only_reads_and_has_no_events() {
     let worn = small("page").set("faults.wear_out", "true").set("part.endurance", "10");

@@ -71,7 +71,7 @@ impl Served<'_> {
         self.session.drive.next_time()
     }
 
-    /// True at the end of the drive's life: its clock stands still, and reads take no time.
+    /// True at the end of the drive's life: its clock stops, and reads take no time.
     pub fn is_worn_out(&self) -> bool {
         self.session.worn_out.is_some()
     }
