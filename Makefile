@@ -25,7 +25,11 @@ BUILD := $(if $(wildcard $(BIN)/.dev),dev,setup)
 LINTS := $(filter %/tools/rustc.sh,$(RUSTC_WORKSPACE_WRAPPER))
 TESTS = $(if $(ONLY),--only '$(ONLY)') $(if $(PART),--part '$(PART)')
 
-.PHONY: help setup dev demo test test-long soak prove audit golden check static compiled \
+# Files of the drive for programs in C.
+PREFIX ?= target/c
+PROFILE ?= release
+
+.PHONY: c-library help setup dev demo test test-long soak prove audit golden check static compiled \
 	lint-rust lint-python types format bench docs docs-rust wheel wheel-pgo wheel-check lock clean
 
 help: ## this list
@@ -121,6 +125,19 @@ wheel-pgo: $(BIN)/.crates $(BIN)/.packages ## the same, up to 1.3x faster: built
 wheel-check: $(BUILD)
 	$(call build-wheel,$(if $(filter dev,$(BUILD)),dev,release),target/wheel)
 	$(PY) tools/check_wheel.py target/wheel/*.whl
+
+c-library: ## the drive for programs in C, with files for pkg-config and CMake, under PREFIX=target/c
+	@mkdir -p '$(PREFIX)'/{include,lib/pkgconfig,lib/cmake/palimpsest}
+	@cargo run --locked --quiet --manifest-path tools/header/Cargo.toml --target-dir target/header -- crates/c \
+		'$(PREFIX)/include/palimpsest.h'
+	@$(AT_WORK) "c-library: building the simulator" cargo rustc --locked --quiet --profile $(PROFILE) \
+		-p palimpsest-c --lib --crate-type cdylib,staticlib
+	@cp $$(ls $${CARGO_TARGET_DIR:-target}/$(PROFILE:dev=debug)/libpalimpsest.{a,so,dylib} 2>/dev/null) '$(PREFIX)/lib'
+	@version=$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml); \
+	sed "s/@VERSION@/$$version/" crates/c/palimpsest.pc.in > '$(PREFIX)/lib/pkgconfig/palimpsest.pc'; \
+	sed "s/@VERSION@/$$version/" crates/c/palimpsest-config.cmake.in \
+		> '$(PREFIX)/lib/cmake/palimpsest/palimpsest-config.cmake'
+	@echo "c-library: $(PREFIX)/include/palimpsest.h and $(PREFIX)/lib"
 
 define build-wheel
 @rm -rf $(2)

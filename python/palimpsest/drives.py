@@ -143,12 +143,12 @@ class Drive:
 
     def submit(
         self, kind: Kind, offset: int = 0, size: int = 0, at: int | None = None, *, data: bytes | None = None,
-        fua: bool = False, owner: int = 0, placement: int = 0,
+        fua: bool = False, owner: int = 0, placement: int | None = None,
     ) -> int:  # fmt: skip
         """Submits a request at time `at` (default: now), after all earlier events; returns its ticket.
 
         `offset` and `size` are multiples of 512 bytes. `data` are the bytes of a write (payload `"bytes"`), `fua` is
-        force unit access, `owner` the tenant, `placement` the placement handle. Raises InputError for a time before
+        force unit access, `owner` the tenant, `placement` the placement identifier. Raises InputError for a time before
         `now`, and a request beyond the drive.
         """
         return self._core.submit(kind, offset, size, at, data, fua, owner, placement)

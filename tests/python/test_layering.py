@@ -44,6 +44,7 @@ DEPENDENCIES = {
     "py": "lab server drive",
     "server": "lab",
     "drive": "lab",
+    "c": "drive",
 }
 """Dependencies of each crate of ours."""
 

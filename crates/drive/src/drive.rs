@@ -189,9 +189,9 @@ impl Drive {
         self.collect(passed)
     }
 
-    /// Removes and returns the requests that have completed, in order of time.
+    /// Removes and returns the requests that have completed, in order of time. Others stay.
     pub fn completed(&mut self) -> impl Iterator<Item = Completion> {
-        self.completed.drain(..)
+        std::iter::from_fn(|| self.completed.pop_front())
     }
 
     /// Schedules a power cut at time `at`. The power returns at once, and the drive recovers, which takes time.

@@ -115,11 +115,17 @@ impl SimulatedDrive {
         data: Option<Vec<u8>>,
         fua: bool,
         owner: u32,
-        placement: u16,
+        placement: Option<u16>,
     ) -> PyResult<u64> {
         let kind = named("kind", kind, &KINDS)?;
         let command = command(kind, offset, size).map_err(raise)?;
-        let command = command.with(Directives { fua, owner, placement, ..Directives::NONE });
+        let command = command.with(Directives {
+            fua,
+            owner,
+            placement: placement.unwrap_or(0),
+            placed: placement.is_some(),
+            ..Directives::NONE
+        });
         let drive = self.get()?;
         let at = at.unwrap_or_else(|| drive.now());
         let ticket = match data {
