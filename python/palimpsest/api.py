@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, cast
 
-from . import _core, engine, frames, states, tenants, timelines, traces, units
+from . import _core, engine, frames, policies, states, tenants, timelines, traces, units
 from .engine import Progress
 from .errors import Error, InputError
 from .intervals import METHODS
@@ -28,6 +28,7 @@ class Settings(TypedDict, total=False):
 
     Attributes:
         overrides: configuration keys with values.
+        policies: policies in Python by key, such as `{"ftl.victim": MyVictim()}`; see `palimpsest.policies`.
         precondition: `none`, `fill:90%`, `fill:90%,random:2x` or `steady`.
         requests: number of requests, such as `1e6` or `"100k"`; None for the whole workload.
         warmup: requests, or share such as `"10%"`, at the start that are not measured.
@@ -51,6 +52,7 @@ class Settings(TypedDict, total=False):
     """
 
     overrides: Mapping[str, object]
+    policies: Mapping[str, object]
     precondition: str
     requests: float | str | None
     warmup: int | str | None
@@ -189,7 +191,8 @@ def _options(workload: Workload, ssd: str | Path | Ssd, ftl: str | None, setting
     operations = settings.get("operations", False)
     return RunOptions(
         ssd=drive.ssd if drive else str(ssd), ftl=ftl or (drive.ftl if drive else None), workload=_named(workload),
-        overrides=(drive.overrides if drive else ()) + _assignments(_mapping(settings.get("overrides", {}))),
+        overrides=(drive.overrides if drive else ()) + _assignments(_mapping(settings.get("overrides", {})))
+        + _assignments(policies.keys(_mapping(settings.get("policies", {})))),
         precondition=settings.get("precondition", _DEFAULT.precondition),
         requests=None if requests is None else _whole("requests", requests, 1),
         warmup=None if warmup is None else str(warmup), fidelity=settings.get("fidelity", _DEFAULT.fidelity),

@@ -509,8 +509,8 @@ cli.add_rest = _add_rest
 
 def _fail(error: BaseException) -> NoReturn:
     """Prints the cause of a failure in one line, and exits with the matching status."""
-    if os.environ.get("PALIMPSEST_DEBUG"):
-        traceback.print_exception(error)
+    if shown := error if os.environ.get("PALIMPSEST_DEBUG") else errors.of_the_user(error):
+        traceback.print_exception(shown)
     status, text = _ending(error)
     if isinstance(error, OSError) and not error.filename:
         _drop_output()

@@ -3,11 +3,11 @@
 import difflib
 from collections.abc import Iterable
 
-from ._core import DeviceError, Error, InputError, Interrupted, RuleError, WorkloadIoError
+from ._core import DeviceError, Error, InputError, Interrupted, PolicyError, RuleError, WorkloadIoError
 
 __all__ = [
     "EXIT_FAILURE", "EXIT_INPUT", "EXIT_INTERRUPTED", "DeviceError", "Error", "InputError", "Interrupted",
-    "RuleError", "WorkloadIoError", "did_you_mean", "exit_status", "one_line",
+    "PolicyError", "RuleError", "WorkloadIoError", "did_you_mean", "exit_status", "of_the_user", "one_line",
 ]  # fmt: skip
 
 _LONGEST = 160
@@ -23,6 +23,12 @@ def exit_status(error: BaseException) -> int:
     if isinstance(error, Interrupted | KeyboardInterrupt):
         return EXIT_INTERRUPTED
     return EXIT_FAILURE
+
+
+def of_the_user(error: BaseException) -> BaseException | None:
+    """The exception in code of the user that ended the run, without frames of the simulator; None for others."""
+    cause = error.__cause__ if isinstance(error, PolicyError) else None
+    return cause and cause.with_traceback(cause.__traceback__ and cause.__traceback__.tb_next)
 
 
 def one_line(error: BaseException | str) -> str:

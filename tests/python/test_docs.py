@@ -144,6 +144,9 @@ def run_console(block: Block, folder: Path) -> None:
 
 
 def run_python(block: Block, folder: Path) -> None:
+    """Runs a program; the first line may give the name of a file that later blocks use."""
+    if called := re.match(r"# ([\w-]+\.py)\b", block.text):
+        (folder / called[1]).write_text(block.text, encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", block.text], cwd=folder, capture_output=True, text=True, timeout=240
     )

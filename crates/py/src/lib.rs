@@ -8,6 +8,7 @@ mod crash;
 mod drives;
 mod files;
 mod images;
+mod policies;
 mod serve;
 mod states;
 mod traces;
@@ -49,13 +50,14 @@ create_exception!(palimpsest._core, Error, PyException, "Base of every error tha
 create_exception!(palimpsest._core, InputError, Error, "The user's input is wrong (exit status 2).");
 create_exception!(palimpsest._core, DeviceError, Error, "The simulated drive failed (exit status 1).");
 create_exception!(palimpsest._core, RuleError, Error, "A translation layer broke a rule of flash (exit status 1).");
+create_exception!(palimpsest._core, PolicyError, Error, "A policy of the user raised an exception (exit status 1).");
 create_exception!(palimpsest._core, WorkloadIoError, Error, "Reading a workload failed (exit status 1).");
 create_exception!(palimpsest._core, Interrupted, Error, "The user ended the run (exit status 130).");
 
 /// The exception for an error of the core.
 fn raise(error: CoreError) -> PyErr {
     // A signal handler raised during the wait for a file, and caused `error`.
-    if let Some(raised) = files::raised() {
+    if let Some(raised) = files::raised().or_else(policies::raised) {
         return raised;
     }
     let text = error.to_string();
@@ -229,6 +231,9 @@ impl Reporter {
         if progress.phase == Phase::Run && self.measuring_since.is_none() {
             self.measuring_since = Some(Instant::now());
         }
+        if policies::has_raised() {
+            return ControlFlow::Break(());
+        }
         if self.last.elapsed() < REPORT_EVERY {
             return ControlFlow::Continue(());
         }
@@ -287,6 +292,7 @@ fn run(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyRes
         (Some(raised), Err(_)) => Err(raised),
         (None, Err(error)) => Err(raise(error)),
         (_, Ok(outcome)) => {
+            policies::raised().map_or(Ok(()), Err)?;
             let measured = end - reporter.measuring_since.unwrap_or(begin);
             Ok(print(outcome, end - begin, measured, &options))
         }
@@ -450,11 +456,13 @@ pub fn module(module: &Bound<'_, PyModule>, layers: &'static [Entry]) -> PyResul
     if !layers.is_empty() {
         palimpsest_lab::layers::add(layers);
     }
+    policies::add();
     let py = module.py();
     module.add("Error", py.get_type::<Error>())?;
     module.add("InputError", py.get_type::<InputError>())?;
     module.add("DeviceError", py.get_type::<DeviceError>())?;
     module.add("RuleError", py.get_type::<RuleError>())?;
+    module.add("PolicyError", py.get_type::<PolicyError>())?;
     module.add("WorkloadIoError", py.get_type::<WorkloadIoError>())?;
     module.add("Interrupted", py.get_type::<Interrupted>())?;
     module.add_class::<wom::WomCode>()?;

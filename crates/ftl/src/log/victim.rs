@@ -1,7 +1,7 @@
 //! Victim policies: the closed block that garbage collection cleans next. A policy decides; the layer acts.
 //!
 //! A policy is one file and one line of [`POLICIES`]. `ftl.victim` is the name of a policy, or `NAME:NUMBER` for
-//! policies with a number.
+//! policies with a number. A program may add policies from [`Outside`], such as those in Python.
 
 mod cost_age_times;
 mod cost_benefit;
@@ -15,6 +15,7 @@ use palimpsest_flash::rng::Rng;
 use palimpsest_flash::state::State;
 use palimpsest_flash::units::parse::{Parsed, shown};
 use palimpsest_ftl_api::keys::{Notation, ValueType, near};
+use std::sync::OnceLock;
 
 /// The closed blocks of a plane, from which a policy chooses.
 pub struct Candidates<'a> {
@@ -59,6 +60,26 @@ pub struct Number {
     pub default: u32,
 }
 
+/// Policies that are no lines of the registry.
+pub struct Outside {
+    /// The form of their names, for messages.
+    pub form: &'static str,
+    /// The canonical text of the policy that a text names; `None` if the text names none.
+    pub read: fn(&str) -> Option<Parsed<String>>,
+    /// Constructs the policy with a canonical text; `None` if the text names none.
+    pub build: fn(&str) -> Option<Box<dyn Victim>>,
+}
+
+static OUTSIDE: OnceLock<Outside> = OnceLock::new();
+
+/// Adds policies to those of the process, once.
+///
+/// # Panics
+/// Policies were added before.
+pub fn add(outside: Outside) {
+    assert!(OUTSIDE.set(outside).is_ok(), "policies are added once");
+}
+
 /// Every policy.
 pub const POLICIES: &[Policy] =
     &[greedy::POLICY, fifo::POLICY, d_choices::POLICY, cost_benefit::POLICY, cost_age_times::POLICY, windowed::POLICY];
@@ -75,6 +96,7 @@ fn expected() -> String {
         let with_number = policy.number.as_ref().map(|number| format!("{}:{}", policy.name, number.letter));
         [Some(policy.name.to_owned()), with_number].into_iter().flatten()
     });
+    let forms = forms.chain(OUTSIDE.get().map(|outside| outside.form.to_owned()));
     format!("one of {}", forms.collect::<Vec<_>>().join(", "))
 }
 
@@ -100,6 +122,9 @@ fn parse(text: &str) -> Parsed<(&'static Policy, u32)> {
 }
 
 fn canonical(text: &str) -> Parsed<String> {
+    if let Some(outside) = OUTSIDE.get().and_then(|outside| (outside.read)(text)) {
+        return outside;
+    }
     parse(text).map(|(policy, number)| match policy.number {
         Some(_) => format!("{}:{number}", policy.name),
         None => policy.name.to_owned(),
@@ -108,6 +133,9 @@ fn canonical(text: &str) -> Parsed<String> {
 
 /// The policy that the configuration names.
 pub fn new(text: &str) -> Box<dyn Victim> {
+    if let Some(outside) = OUTSIDE.get().and_then(|outside| (outside.build)(text)) {
+        return outside;
+    }
     let (policy, number) = parse(text).expect("the configuration read the name of a policy");
     (policy.build)(number)
 }
