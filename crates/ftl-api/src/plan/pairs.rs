@@ -287,8 +287,9 @@ impl Io {
         }
         let moved = |io: &Io, block: u32| io.nand.rescued_to(block * per_block..(block + 1) * per_block);
         let full: Vec<u32> = good.filter(|&block| written(block) >= pages).collect();
-        // A block of which every copy is still in use gains nothing.
-        let gains = |kept: usize| (kept as u32) < pages;
+        // A block of which every copy is still in use gains nothing. Copies in use need an erased block, which a cut
+        // before the erase of the last victim has used up.
+        let gains = |kept: usize| (kept as u32) < if erased.is_empty() { 1 } else { pages };
         let worth = |block| {
             let kept = moved(self, block).len();
             (!gains(kept), relied.contains(&block), kept, self.begun_at(plane, block), block)
