@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from . import units
-from .result import Result
+from .result import Result, tenant_key
 
 LATENCIES = (("mean", "mean"), ("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p999", "p99.9"), ("max", "max"))
 """Percentiles of a table: the key in a result, and its heading."""
@@ -39,16 +39,25 @@ def response_time(times: Mapping[str, Any] | None, key: str) -> str:
 def _value(result: Result, path: Sequence[str]) -> object:
     value: object = result.get(path[0])
     for key in path[1:]:
-        value = value[int(key)] if isinstance(value, list) else value.get(key) if isinstance(value, dict) else None
+        if isinstance(value, list):
+            value = value[int(key)] if path[0] != "tenants" else _tenant(value, key)
+        else:
+            value = value.get(key) if isinstance(value, dict) else None
     return value
+
+
+def _tenant(tenants: Sequence[Mapping[str, Any]], key: str) -> Mapping[str, Any] | None:
+    """The first tenant whose name has this form within the names of figures."""
+    return next((tenant for tenant in tenants if tenant_key(str(tenant["name"])) == key), None)
 
 
 def is_modelled(result: Result, path: Sequence[str]) -> bool:
     """Whether the drive models the time or energy at this path of a result; True for all other figures."""
     value = _value(result, path)
     match path[0]:
-        case "latency_ns" | "jobs" if "latency_ns" in path and isinstance(times := _value(result, path[:-1]), dict):
-            return _is_modelled_time(times, path[-1])
+        case "latency_ns" | "jobs" | "tenants" if "latency_ns" in path:
+            times = _value(result, path[:-1])
+            return not isinstance(times, dict) or _is_modelled_time(times, path[-1])
         case "gc" if path[-1].endswith("_ns"):
             return value != 0
         case "energy_uj" if path[-1] == "total":
@@ -179,6 +188,10 @@ _FIGURES = {
     "checkpoint": "begun|page_programs|bytes_programmed|write_amplification",
     "read_ahead": "subpages_(read|hit|wasted)|buffer_bytes_peak",
     "throughput": "iops|bytes_per_s",
+    "tenants": rf"[\w-]+\.((alone\.)?latency_ns\.(all|read|write)\.({_TIMES})|(alone\.)?throughput\.(iops|bytes_per_s)"
+    r"|slowdown\.(mean|p99)|requests\.(read|write|trim|flush)|bytes_(read|written|programmed)|programmed_share"
+    r"|write_amplification)",
+    "tenancy": r"bytes_programmed|bytes_without_tenant|fairness\.(least_over_most|jain)",
     "precondition": "bytes_written|last_write_amplification",
     "power": rf"recovery_ns\.({_TIMES})|cuts|pages_scanned|bytes_programmed|write_amplification|unflushed_[a-z]+_lost",
     "ftl_stats": ".+",
@@ -201,7 +214,9 @@ SHORT = {
 }  # fmt: skip
 """Short words for figures, in conditions."""
 
-_TIMED = re.compile(r"(latency_ns|throughput|power_w)\..+|.*_ns(\..+)?|endurance\.(dwpd|years|host_bytes_per_day)")
+_TIMED = re.compile(
+    r"(tenants\.[\w-]+\.)?(latency_ns|throughput|power_w)\..+|.*_ns(\..+)?|endurance\.(dwpd|years|host_bytes_per_day)"
+)
 
 
 def is_timed(name: str) -> bool:
@@ -212,7 +227,7 @@ def is_timed(name: str) -> bool:
 def unit(name: str) -> str:
     """Unit of a figure: `ns`, `bytes`, `bytes_per_s`, `uJ`, `s`, `TB`, `years`, `W`, or nothing."""
     last = name.rpartition(".")[2]
-    if name.startswith("latency_ns.") or last.endswith("_ns"):
+    if "latency_ns" in name.split(".") or last.endswith("_ns"):
         return "ns"
     if last.endswith("bytes_per_s"):
         return "bytes_per_s"
@@ -231,7 +246,10 @@ _SHOWN: dict[str, Callable[[float | None], str]] = {
 def metric_of(name: str) -> Metric:
     """The figure of this name, with its heading if tables have one."""
     path, of = tuple(name.split(".")), unit(name)
-    found = next((each for each in METRICS if each.path == path), None)
+    own, prefix = (path[2:], f"{path[1]} ") if path[0] == "tenants" else (path, "")
+    found = next((each for each in METRICS if each.path == own), None)
+    if found and prefix:
+        found = replace(found, label=prefix + found.label, path=path)
     return found or Metric(name, path, _SHOWN.get(of) or (lambda value: f"{units.ratio(value)} {of}"), "")
 
 

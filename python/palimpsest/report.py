@@ -191,7 +191,8 @@ def _tenant_table(results: Sequence[Result]) -> str:
     rows = [
         (name + of, *cells, *[""] * (len(heads) - len(cells))) for of, _, rows in tables for name, cells in rows
     ]  # fmt: skip
-    said = [(result.label, "; ".join(f"{name} {fact}" for name, fact in tenants.facts(result))) for result in results]
+    own = [[f"{name} {fact}".removeprefix("tenants ") for name, fact in tenants.facts(result)] for result in results]
+    said = [(result.label, "; ".join(facts)) for result, facts in zip(results, own, strict=True)]
     of_run = [f"{label}: {fact}" if len(results) > 1 else fact for label, fact in said if fact]
     says = "".join(f'<p class="caption">{escape(each)}</p>' for each in of_run)
     return shell.records(["tenant", *heads], rows) + says + "".join(map(_wait_table, results)) if rows else ""

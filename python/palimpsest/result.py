@@ -6,6 +6,7 @@ and folders reach results through the `Views` that the package sets on import.
 
 import importlib.util
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload
@@ -49,7 +50,28 @@ def figures(data: dict[str, Any]) -> dict[str, Any]:
     measured = [tuple(times) for times in latency.values() if times]
     times = {kind: latency.get(kind) or dict.fromkeys(measured[0] if measured else _TIMES) for kind in _KINDS}
     about = ("provenance", "latency_sketch", "why", "against")
-    return flatten({key: times if key == "latency_ns" else value for key, value in data.items() if key not in about})
+    flat = flatten({key: times if key == "latency_ns" else value for key, value in data.items() if key not in about})
+    return flat | _of_tenants(data.get("tenants") or [])
+
+
+MOST_TENANTS = 20
+"""Most tenants of a result whose figures have names of their own."""
+
+
+def tenant_key(name: str) -> str:
+    """The name of a tenant within the name of a figure: `tenants.volume_0.throughput.iops`."""
+    return re.sub(r"[^\w-]", "_", name)
+
+
+def _of_tenants(tenants: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The figures of each tenant by name; none with more than `MOST_TENANTS`. Of equal names the first counts."""
+    flat: dict[str, Any] = {}
+    about = ("tenant", "name", "why", "waits", "latency_ns")
+    for tenant in reversed(tenants if len(tenants) <= MOST_TENANTS else []):
+        times = {kind: each for kind, each in (tenant.get("latency_ns") or {}).items() if each}
+        own = {key: value for key, value in tenant.items() if key not in about} | {"latency_ns": times}
+        flat |= flatten(own, f"tenants.{tenant_key(str(tenant['name']))}.")
+    return flat
 
 
 class Table:

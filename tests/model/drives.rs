@@ -200,10 +200,7 @@ fn with_controller(entry: &Entry, settings: &[String], apart: bool) -> Vec<Strin
             changes.extend(fixed_share(&mut Rng::new(seed, 0xf1)));
         }
     }
-    if apart
-        && !in_turn
-        && let Some(shares) = sets(entry, &mut Rng::new(seed, 0x5e75), settings)
-    {
+    if apart && let Some(shares) = sets(entry, &mut Rng::new(seed, 0x5e75), settings) {
         changes.extend(["ftl.allocation=namespace", "ftl.superblock_dies=0", shares]);
     }
     with_pairs(rng, &with(settings, &changes))

@@ -123,6 +123,35 @@ def test_grid_zip_exclude_and_points() -> None:
     assert read_file.base == {"workload": "trade", "ftl.victim": "fifo"}
 
 
+LABELS = """\
+[[zip]]
+label.order = ["any", "turns", "bursts"]
+controller.commands = [0, 32, 32]
+host.burst = [1, 1, 8]
+
+[grid]
+ftl = ["page", "mga"]
+"""
+
+
+def test_labels_name_settings_and_replace_their_axes() -> None:
+    found = read(LABELS)
+    assert found.axes == ["ftl", "label.order", "controller.commands", "host.burst"]
+    points = [settings for _, settings in found.points()]
+    made = [
+        PointResult.of({**settings}, outcome(str(at), ftl=settings["ftl"]), reused=False)
+        for at, settings in enumerate(points)
+    ]
+    sweep = Sweep("labels", found.axes, made, len(made))
+    assert sweep.named == ["ftl", "label.order"]
+    assert charts.first_shown(sweep)["x"] in sweep.named
+    page = report.page(sweep)
+    assert "order (3)" in page
+    assert "host.burst" not in page
+    shown = Sweep("labels", found.axes, made, len(made), shown={"x": "host.burst"})
+    assert shown.named == ["ftl", "label.order", "host.burst"]
+
+
 def test_points_alone_have_no_grid() -> None:
     assert [
         point for _, point in read("[[points]]\nseed = 1\n[[points]]\nseed = 2\n[[points]]\nseed = 1\n").points()
@@ -169,6 +198,15 @@ def test_keys_have_lines(path: tuple[str | int, ...], line: int) -> None:
         ),
         ("[grid]\nseed=[1]\n[[exclude]]\nftl = 'a'\n", "a.toml:4: exclude[0].ftl: expected an axis of the grid"),
         ("[report]\ny = 'a'\n", "a.toml:2: report.y: unknown key"),
+        (
+            "[base]\nseed = 1\n[report]\nscale = 'cubic'\n",
+            "a.toml:4: report.scale: expected linear or log, found 'cubic'",
+        ),
+        ("[[zip]]\nseed = [1, 1]\nftl = ['a', 'a']\n", "a.toml:1: zip[0]: values 1 and 2 of all axes are equal"),
+        ("[[zip]]\nseed = [1, 2]\nlabel.a = ['x', 'x']\n", "a.toml:3: zip[0].label.a: 'x' occurs twice"),
+        ("[[zip]]\nseed = [1, 2]\nlabel.a = [1, 2]\n", "a.toml:3: zip[0].label.a: expected text, found 1"),
+        ("[[zip]]\nlabel.a = ['x', 'y']\n", "a.toml:2: zip[0].label.a: a label names the settings beside it"),
+        ("[grid]\nlabel.a = ['x', 'y']\n", "a.toml:2: grid.label.a: a label names the settings beside it"),
         (
             "[grid]\nseed = [1]\n[report]\nx = 'ftl'\n",
             "a.toml:4: report.x: ftl is no axis of this sweep; expected seed",

@@ -7,7 +7,9 @@ import pytest
 
 import palimpsest as ps
 from conftest import Command, figures
-from palimpsest import answers, charts, tenants
+from palimpsest import answers, charts, metrics, tenants
+from palimpsest.result import figures as figures_of
+from palimpsest.sweeps.conditions import conditions
 
 SMALL = ("--ssd", "mga-8k", "--set", "ssd.blocks_per_plane=64", "--precondition", "fill:90%")
 READER = "bs=4k,runtime=10ms,time_based,name=reader,rw=randread"
@@ -40,6 +42,42 @@ def test_a_result_has_rows_and_facts_of_tenants(fake: Any) -> None:
     assert "; beside the other tenants volume 2 takes 2.50 times as long as alone" in answers.run(result)
     assert "alone" not in answers.run(ps.run("oltp"))
     assert "2.50" in result._repr_html_() or result.to_dict()["tenancy"]["fairness"]
+
+
+def test_more_runs_than_tenants_are_drawn_by_run(fake: Any) -> None:
+    assert fake
+    results = [ps.run("oltp", ftl=name) for name in ("page", "mga")]
+    few = charts.specification("tenants", results) or {}
+    assert few["data"][0]["x"] == ["volume 0", "volume 1", "volume 2"]
+    many = charts.specification("tenants", results * 2) or {}
+    assert [run["name"] for run in many["data"]][:2] == ["volume 0, reads", "volume 0, writes"]
+    assert many["data"][0]["x"] == ["page", "mga"] * 2
+    least = min(min(run["y"]) for run in many["data"])
+    assert 10 ** many["layout"]["yaxis"]["range"][0] < least
+
+
+def test_figures_of_tenants_have_names(fake: Any) -> None:
+    assert fake
+    result = ps.run("oltp", alone=True)
+    row = result.to_polars().to_dicts()[0]
+    volume = result["tenants"][2]
+    assert row["tenants.volume_2.latency_ns.read.p99"] == volume["latency_ns"]["read"]["p99"]
+    assert row["tenants.volume_2.slowdown.mean"] == volume["slowdown"]["mean"]
+    assert metrics.metric_of("tenants.volume_2.latency_ns.read.p99").label == "volume_2 read p99"
+    assert metrics.metric_of("tenants.volume_2.throughput.iops").of(result) == volume["throughput"]["iops"]
+    assert metrics.metric_of("tenants.volume_7.throughput.iops").of(result) is None
+    # A result with many tenants has their table only.
+    data = result.to_dict()
+    data["tenants"] = [volume | {"name": f"volume {number}"} for number in range(21)]
+    assert not any(name.startswith("tenants.") for name in figures_of(data))
+
+
+def test_conditions_take_figures_of_tenants() -> None:
+    (found,) = conditions("tenants.flow-1.latency_ns.read.p99<500us")
+    assert (found.figure, found.bound) == ("tenants.flow-1.latency_ns.read.p99", 500_000)
+    assert str(found) == "flow-1 read p99 < 500 us"
+    with pytest.raises(ps.InputError, match=r"no result has a figure tenants\.a\.latency"):
+        conditions("tenants.a.latency<1us")
 
 
 def test_the_matrix_of_waits() -> None:
@@ -120,6 +158,53 @@ def test_dies_of_a_namespace_isolate_its_tenant(palimpsest: Command, tmp_path: P
 
 
 @pytest.mark.contract
+def test_dies_of_a_namespace_are_a_smaller_drive(palimpsest: Command) -> None:
+    """A writer on half of the dies has the figures of a drive of half the size, collection included."""
+    drive = ("--ssd", "tlc-32g", "--ftl", "page", "--set", "part.pages_per_block=32", "--precondition", "fill:100%")
+    writer = ("--workload", "bs=128k,rw=randwrite,iodepth=64,n=4000", "--json")
+    half = ("ssd.channels=4", "ssd.capacity=384MiB")
+    own = ("ssd.capacity=768MiB", "ssd.namespaces=50%:50%", "ftl.allocation=namespace")
+    found = [
+        figures(palimpsest("run", *drive, *(part for each in settings for part in ("--set", each)), *writer))
+        for settings in (half, own)
+    ]
+    assert found[0]["write_amplification"] > 2
+    for figure in ("throughput", "latency_ns", "write_amplification", "flash"):
+        assert found[0][figure] == found[1][figure], figure
+
+
+SWEEP = """\
+[base]
+ssd = "mga-8k"
+ssd.blocks_per_plane = 64
+precondition = "fill:90%"
+workload = "{workload}"
+
+[[zip]]
+label.order = ["any", "turns", "bursts"]
+controller.commands = [0, 4, 4]
+host.burst = [1, 1, 8]
+
+[report]
+figure = "tenants.reader.latency_ns.read.p99"
+scale = "log"
+"""
+
+
+@pytest.mark.contract
+def test_a_sweep_has_the_figures_of_tenants(palimpsest: Command, tmp_path: Path) -> None:
+    (tmp_path / "orders.toml").write_text(SWEEP.format(workload=f"{READER},{WRITER}"))
+    done = palimpsest("sweep", "orders.toml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "reader read p99" in done.stdout
+    assert "burst" not in done.stdout.splitlines()[0], "a label replaces the axes beside it"
+    swept = ps.Sweep.load(tmp_path / "results" / "orders").to_polars()
+    p99 = dict(zip(swept["label.order"], swept["tenants.reader.latency_ns.read.p99"], strict=True))
+    assert p99["turns"] < p99["bursts"]
+    assert swept["host.burst"].to_list() == [1, 1, 8]
+
+
+@pytest.mark.contract
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -162,6 +247,10 @@ def test_an_urgent_reader_goes_before_a_writer(palimpsest: Command) -> None:
     [
         (("host.burst=3", "controller.commands=4"), "expected a power of 2 up to 64, or 0 for no limit"),
         (("host.burst=2",), "host.burst"),
+        (
+            ("controller.commands=4", "host.classes=low:high"),
+            "does not read host.classes without host.arbitration = weighted; expected that",
+        ),
         (("controller.commands=4", "host.arbitration=weighted", "host.classes=urgent:admin"), "expected classes in"),
         (("controller.commands=4", "host.arbitration=weighted", "host.weights=8:4"), "1 to 256 each"),
         (

@@ -2,8 +2,9 @@
 //! section 3.2.1).
 //!
 //! The first section of a workload, or volume of a trace, addresses the first namespace from 0 on, and so on; further
-//! tenants share the last. Flash and spare space are common to all, unless the layer places the data of each namespace
-//! on dies of its own (an NVM Set, section 3.2.2). Ignored: creating and deleting namespaces, and their commands.
+//! tenants share the last. Of sections with several files, each file is a namespace. Flash and spare space are common
+//! to all, unless the layer places the data of each namespace on dies of its own (an NVM Set, section 3.2.2). Ignored:
+//! creating and deleting namespaces, and their commands.
 
 use palimpsest_flash::keys::Notated;
 use palimpsest_flash::units::parse::{Parsed, format_ratio, parse_ratio};
@@ -91,6 +92,11 @@ impl Namespaces {
     /// True if tenants have address ranges of their own.
     pub fn are_apart(&self) -> bool {
         !self.ends.is_empty()
+    }
+
+    /// The number of namespaces.
+    pub fn count(&self) -> usize {
+        self.ends.len()
     }
 
     /// The number of the namespace of the tenant at `tenant`, from 0 on.

@@ -63,6 +63,17 @@ function select(key, title, options, wide) {
   return label;
 }
 
+/* Whether points with equal values of the drawn axes differ in an axis. */
+function isFree(axis) {
+  const drawn = [state.x, state.colour, state.facet].map(axisOf), index = sweep.axes.indexOf(axis), seen = new Map();
+  if (drawn.includes(index) || axis.labels.length < 2) return false;
+  return sweep.points.some(point => {
+    const key = drawn.map(at => point[at]).join();
+    if (!seen.has(key)) seen.set(key, point[index]);
+    return seen.get(key) !== point[index];
+  });
+}
+
 function controls() {
   const words = axis => axis.words === axis.name ? axis.name : `${plain(axis.words)} - ${axis.name}`;
   const axes = sweep.axes.map(axis => [axis.name, words(axis)]);
@@ -74,9 +85,10 @@ function controls() {
     select("kind", "kind", [["lines", "lines or bars"], ["heat", "heat map"]]),
     select("scale", "scale of the figure", [["linear", "linear"], ["log", "logarithmic"]]),
   ];
-  /* Every other axis: repetitions are averaged, anything else is held at one value until the reader chooses. */
+  /* Every other axis that these do not determine: repetitions are averaged, anything else is held at one value until
+     the reader chooses. */
   for (const axis of sweep.axes) {
-    if ([state.x, state.colour, state.facet].includes(axis.name) || axis.labels.length < 2) continue;
+    if (!isFree(axis)) continue;
     const each = axis.labels.map((label, index) => [String(index), label]);
     const all = [ALL, "mean of all " + axis.labels.length];
     fields.push(select("fix:" + axis.name, plain(axis.words), axis.name === "seed" ? [all, ...each] : [...each, all]));
@@ -89,8 +101,7 @@ function controls() {
 
 function chosen() {
   const fixed = sweep.axes.map((axis, index) => [index, state["fix:" + axis.name], axis])
-    .filter(([, value, axis]) => axis.labels.length > 1 && value !== undefined && value !== ALL
-      && ![state.x, state.colour, state.facet].includes(axis.name));
+    .filter(([, value, axis]) => value !== undefined && value !== ALL && isFree(axis));
   return sweep.points.map((point, row) => row).filter(row => fixed.every(([index, value]) => String(sweep.points[row][index]) === value));
 }
 
@@ -150,8 +161,8 @@ function star(data, facet, xaxis, log) {
   const {x, line, mean} = data.best, lines = data.found[facet].length, {numbers} = data.x < 0 ? {} : sweep.axes[data.x];
   const bar = x + (line - (lines - 1) / 2) * 0.8 / lines, place = numbers && xaxis.type === "log" ? Math.log10(numbers[x]) : numbers?.[x];
   return [{x: place ?? bar, y: log ? Math.log10(mean / data.factor) : mean / data.factor, text: `★ ${quantity(data.figure.unit, mean)}`,
-    showarrow: true, arrowhead: 0, ax: x > data.found[facet][line].length / 2 ? -34 : 34, ay: data.figure.better === "high" ? -26 : 26, bgcolor: cssColor("--page"),
-    borderpad: 2}];
+    showarrow: true, arrowhead: 0, ...(numbers ? {ax: x > data.found[facet][line].length / 2 ? -34 : 34,
+      ay: data.figure.better === "high" ? -26 : 26} : {ax: 0, ay: -44}), bgcolor: cssColor("--page"), borderpad: 2}];
 }
 const cssColor = name => getComputedStyle(root).getPropertyValue(name).trim();
 
@@ -197,7 +208,7 @@ function heat(data, facet) {
 function sameRange(values) {
   if (state.scale === "log") {
     const positive = values.filter(value => value > 0).map(Math.log10);
-    return positive.length ? () => [Math.min(...positive) - 0.1, Math.max(...positive) + 0.1] : null;
+    return positive.length ? bars => [Math.min(...positive) - (bars ? 0.4 : 0.1), Math.max(...positive) + 0.1] : null;
   }
   const low = Math.min(0, ...values), high = Math.max(0, ...values);
   return () => [low * 1.06, high * 1.06 || 1];

@@ -60,9 +60,10 @@ def _constant(values: Sequence[float | None]) -> bool:
 def first_shown(sweep: FinishedPoints) -> dict[str, str]:
     """Default figure, x, colour and facet, from the sweep file, or else by the number of values."""
     drawn = figures(sweep)
-    axes = [name for name in sweep.axes if len(sweep.values(name)) > 1] or sweep.axes
+    axes = [name for name in sweep.named if len(sweep.values(name)) > 1] or sweep.named
     several = [name for name in axes if name not in _REPEATED] or axes
     shown = {key: name for key, name in sweep.shown.items() if name in (drawn if key == "figure" else sweep.axes)}
+    shown |= {key: word for key, word in sweep.shown.items() if key == "scale"}
     if "figure" not in shown and drawn:
         preferred = [name for name in _PREFERRED if name in drawn and not _constant(drawn[name])]
         shown["figure"] = (preferred or list(drawn))[0]

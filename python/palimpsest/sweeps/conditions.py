@@ -21,7 +21,7 @@ _OPERATORS: dict[str, tuple[Callable[[float, float], bool], str]] = {
     "<": (operator.lt, "stays below"), "<=": (operator.le, "is at most"),
     ">": (operator.gt, "stays above"), ">=": (operator.ge, "is at least"),
 }  # fmt: skip
-_CONDITION = re.compile(r"\s*([\w.]+)\s*([<>=!~]+)\s*([-+0-9.eE_]*[0-9.])\s*([A-Za-z%/]*)\s*")
+_CONDITION = re.compile(r"\s*([\w.-]+)\s*([<>=!~]+)\s*([-+0-9.eE_]*[0-9.])\s*([A-Za-z%/]*)\s*")
 _UNITS_OF: dict[str, dict[str, float]] = {
     base: {name: float(factor) for name, (factor, of) in UNITS.items() if of == base}
     for base in ("ns", "bytes", "bytes_per_s")

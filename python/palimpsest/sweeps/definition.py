@@ -5,7 +5,9 @@
     [[zip]]                                 axes of equal length that change together, as one axis of the grid
     [[points]]                              a single point, beside the grid
     [[exclude]]                             points of the grid with all of these values are left out
-    [report]                                default selection of the report: figure, x, colour, facet; conditions: slo
+    [report]                                what the report shows first: figure, x, colour, facet, scale; and slo
+
+A key `label.NAME` of [[zip]] or [[points]] is an axis that names these settings, and changes nothing.
 
 This module runs and looks up nothing; `points` resolves and checks the points.
 """
@@ -23,7 +25,7 @@ from ..errors import InputError, did_you_mean
 from ..metrics import METRICS, is_figure
 from .conditions import conditions
 from .lines import line_of
-from .values import Value, expand, is_range
+from .values import Value, expand, is_label, is_range
 
 OPTIONS = (
     "ssd", "ftl", "workload", "precondition", "requests", "warmup", "fidelity", "payload", "seed", "skip_bad",
@@ -35,7 +37,8 @@ _DOTTED = re.compile(r"^(\s*)((?:ftl|ssd|workload)(?:\.\w+)+)(\s*=)", re.MULTILI
 LARGEST_SWEEP = 100_000
 """Most points of a sweep."""
 
-_REPORT = ("figure", "x", "colour", "facet", "slo")
+_REPORT = ("figure", "x", "colour", "facet", "scale", "slo")
+_SCALES = ("linear", "log")
 _TABLES = ("title", "base", "grid", "zip", "points", "exclude", "report")
 _TITLE = "Sweep"
 
@@ -180,7 +183,7 @@ class _Reader:
                 what = "no point of the grid has these values; expected values as the axes have them"
                 raise self.wrong(("exclude", index), what)
         for key, name in found.report.items():
-            if key not in ("figure", "slo") and name not in found.axes:
+            if key in ("x", "colour", "facet") and name not in found.axes:
                 axes = ", ".join(found.axes) or "none, as there is no axis"
                 raise self.wrong(("report", key), f"{name} is no axis of this sweep; expected {axes}")
         return found
@@ -205,16 +208,23 @@ class _Reader:
                 if any(key in group[0] for group in groups):
                     raise self.wrong(path, "this axis is in the grid already; expected it once")
                 self.paths["grid", key] = path
-                axes[key] = self.axis(value, path)
+                axes[key] = self.axis(value, path, may_repeat=not is_label(key))
             lengths = {key: len(values) for key, values in axes.items()}
             if len(set(lengths.values())) > 1:
                 found = ", ".join(f"{key} has {length}" for key, length in lengths.items())
                 raise self.wrong(("zip", index), f"expected axes of the same length; {found}")
-            steps = zip(*axes.values(), strict=True)
-            groups.append(tuple(dict(zip(axes, values, strict=True)) for values in steps))
+            steps = [dict(zip(axes, values, strict=True)) for values in zip(*axes.values(), strict=True)]
+            settings = [{key: value for key, value in step.items() if not is_label(key)} for step in steps]
+            for at, each in enumerate(settings):
+                if each in settings[:at]:
+                    first = settings.index(each) + 1
+                    raise self.wrong(
+                        ("zip", index), f"values {first} and {at + 1} of all axes are equal; expected different ones"
+                    )
+            groups.append(tuple(steps))
         return groups
 
-    def axis(self, value: object, path: Path_) -> list[Value]:
+    def axis(self, value: object, path: Path_, *, may_repeat: bool = False) -> list[Value]:
         if is_range(value):
             try:
                 return expand(value)  # type: ignore[arg-type]  # is_range says that it is a mapping
@@ -227,7 +237,7 @@ class _Reader:
             )
         found = [self.value(each, path) for each in values]
         for index, each in enumerate(found):
-            if each in found[:index] and type(each) is type(found[found.index(each)]):
+            if not may_repeat and each in found[:index] and type(each) is type(found[found.index(each)]):
                 raise self.wrong(path, f"{each!r} occurs twice; expected different values")
         return found
 
@@ -258,7 +268,18 @@ class _Reader:
                     f"unknown option{did_you_mean(key, OPTIONS)}; expected an option of `palimpsest run` such as seed, "
                     "or a configuration key such as ftl.victim",
                 )
+            if is_label(key):
+                self.expect_beside(value, where, data)
             yield key, value, where
+
+    def expect_beside(self, value: object, where: Path_, data: Mapping[str, Any]) -> None:
+        """Raises InputError for a label of no other settings, or with a value that is no text."""
+        others = [name for name, _, _ in self._walk(data, where[:1], "") if not is_label(name)]
+        if where[0] in ("base", "grid") or not others:
+            raise self.wrong(where, "a label names the settings beside it; expected some, in [[zip]] or [[points]]")
+        for each in value if isinstance(value, list) else [value]:
+            if not isinstance(each, str):
+                raise self.wrong(where, f"expected text, found {each!r}")
 
     def _walk(self, data: Mapping[str, Any], path: Path_, prefix: str) -> Iterator[tuple[str, object, Path_]]:
         for key, value in data.items():
@@ -279,6 +300,8 @@ class _Reader:
                 )
             if not isinstance(value, str):
                 raise self.wrong(("report", key), f"expected the name of a figure or an axis, found {value!r}")
+            if key == "scale" and value not in _SCALES:
+                raise self.wrong(("report", key), f"expected {' or '.join(_SCALES)}, found {value!r}")
             if key == "slo":
                 try:
                     conditions(value)

@@ -7,7 +7,7 @@ from typing import overload
 
 from ..result import Result
 from .task import Outcome
-from .values import Value
+from .values import Value, readable_axes
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,12 @@ class FinishedPoints(Sequence[PointResult]):
     def failed(self) -> list[PointResult]:
         """The failed points, each with its `error`."""
         return [point for point in self._points if point.status != "done"]
+
+    @property
+    def named(self) -> list[str]:
+        """The axes that a reader needs: without those whose value a label determines, unless the file shows them."""
+        readable = {*readable_axes(self.axes, [point.axes for point in self._points]), *self.shown.values()}
+        return [axis for axis in self.axes if axis in readable]
 
     def values(self, axis: str) -> list[Value]:
         """The values of an axis, in order of appearance. Raises KeyError for an unknown axis."""

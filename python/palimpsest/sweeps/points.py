@@ -18,7 +18,7 @@ from ..files import holder
 from ..options import RunOptions
 from .definition import OPTIONS, Definition, Settings
 from .task import Task, WorkloadFile, simulator
-from .values import Value
+from .values import Value, is_label
 
 _TEXTS = ("ssd", "ftl", "workload", "precondition", "fidelity", "payload", "format", "columns", "volumes", "arrivals")
 _WORKLOAD_KEY = "workload."
@@ -129,7 +129,8 @@ class _Resolver:
         }
         workload = _option("workload", settings.get("workload", RunOptions().workload))
         fields["workload"], file = self._workload(workload, changes)
-        keys = {key: value for key, value in settings.items() if "." in key and not key.startswith(_WORKLOAD_KEY)}
+        apart = (*OPTIONS, *filter(is_label, settings))
+        keys = {key: value for key, value in settings.items() if key not in apart and not key.startswith(_WORKLOAD_KEY)}
         overrides = tuple(f"{key}={_text(value)}" for key, value in keys.items())
         return RunOptions(overrides=overrides, sketch=True, **fields), file
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import page as shell
-from ..metrics import METRICS, best, metric_of, unit
+from ..metrics import best, metric_of, unit
 from ..page import Section, details, escape, row, table
 from ..result import flatten
 from . import charts
@@ -27,13 +27,14 @@ def _rows(sweep: FinishedPoints, most: int) -> str:
     results = [point.result for point in sweep]
     values = [[None if result is None else metric.of(result) for result in results] for metric in metrics]
     marks = [best(metric, found) for metric, found in zip(metrics, values, strict=True)]
-    titles = [*zip(sweep.axes, named_axes(sweep.axes), strict=True), *((each.label, each.label) for each in metrics)]
+    axes = sweep.named
+    titles = [*zip(axes, named_axes(axes), strict=True), *((each.label, each.label) for each in metrics)]
     heads = "".join(
         f'<th title="{escape(title)}"><button type="button">{escape(text)}</button></th>' for title, text in titles
     )
     rows = []
     for at, point in enumerate(sweep[:most]):
-        cells = [f"<td>{escape(axis_text(point.axes.get(axis)))}</td>" for axis in sweep.axes]
+        cells = [f"<td>{escape(axis_text(point.axes.get(axis)))}</td>" for axis in axes]
         if point.result is None:
             cells += ['<td class="failed">failed</td>', *["<td></td>"] * (len(metrics) - 1)] if metrics else []
         else:
@@ -77,16 +78,15 @@ def _data(sweep: FinishedPoints) -> dict[str, Any]:
     kept = dict(list(figures.items())[:most])
     axes = [
         charts.axis(sweep, name) | {"words": words}
-        for name, words in zip(sweep.axes, named_axes(sweep.axes), strict=True)
+        for name, words in zip(sweep.named, named_axes(sweep.named), strict=True)
     ]
-    better = {".".join(metric.path): metric.better for metric in METRICS}
     points = [[_index(axis["labels"], point.axes.get(axis["name"])) for axis in axes] for point in sweep]
     return {
         "axes": axes,
         "points": points,
         "figures": [
             {"name": name, "label": metric_of(name).label, "unit": unit(name), "values": values}
-            | {"better": better.get(name, "")}
+            | {"better": metric_of(name).better}
             for name, values in kept.items()
         ],
         "shown": charts.first_shown(sweep),
@@ -125,7 +125,7 @@ def page(sweep: FinishedPoints) -> str:
     """The whole page."""
     configs = (("Sweep file", sweep.text), ("Configuration of all points", _shared(sweep)))
     axes = ", ".join(
-        f"{words} ({len(sweep.values(axis))})" for axis, words in zip(sweep.axes, named_axes(sweep.axes), strict=True)
+        f"{words} ({len(sweep.values(axis))})" for axis, words in zip(sweep.named, named_axes(sweep.named), strict=True)
     )
     found = frontier(sweep)
     promised = f'<p class="answer">{escape(found.sentence)}</p>' if found else ""

@@ -12,7 +12,7 @@ from ..summary import ByWidth
 from .finished import FinishedPoints
 from .frontier import Frontier, frontier
 from .points import Point
-from .values import axis_text
+from .values import axis_text, readable_axes
 
 MOST_ROWS = 60
 """Most points of the table; sweep.parquet has all."""
@@ -69,7 +69,7 @@ def _table(
 
 def _points(sweep: FinishedPoints, width: int) -> Iterator[RenderableType]:
     """The table of points, with as many figures as fit."""
-    axes, metrics = sweep.axes, key_metrics(sweep)
+    axes, metrics = sweep.named, key_metrics(sweep)
     rows = []
     for point in sweep[:MOST_ROWS]:
         failed = [FAILED, *[""] * (len(metrics) - 1)] if metrics else []
@@ -122,6 +122,7 @@ def summary_line(sweep: FinishedPoints, *, with_reused: bool = False) -> str:
 
 def render_plan(axes: Sequence[str], points: Sequence[Point], finished: frozenset[str]) -> RenderableType:
     """The points that a sweep would run."""
+    axes = readable_axes(axes, [point.axes for point in points])
     rows = [
         [str(number), *(axis_text(point.axes.get(axis)) for axis in axes), "finished" * (point.identity in finished)]
         for number, point in enumerate(points, start=1)

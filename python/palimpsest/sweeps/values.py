@@ -39,6 +39,22 @@ _FIO_SIZES = {"workload.bs", "workload.size", "workload.io_size", "workload.file
 _FIO_UNITS = {letter: Decimal(1024) ** power for power, letter in enumerate("kmgt", 1)}
 
 
+def is_label(key: str) -> bool:
+    """Whether a key of the sweep file only names the settings beside it."""
+    return key.startswith("label.")
+
+
+def readable_axes(axes: Sequence[str], points: Sequence[Mapping[str, Value | None]]) -> list[str]:
+    """The axes without those whose value, of points, a label of all points determines."""
+    labels = [axis for axis in axes if is_label(axis) and all(point.get(axis) is not None for point in points)]
+
+    def is_determined(axis: str) -> bool:
+        pairs = [{(point[label], axis_text(point.get(axis))) for point in points} for label in labels]
+        return any(len(dict(found)) == len(found) for found in pairs)
+
+    return [axis for axis in axes if is_label(axis) or not is_determined(axis)]
+
+
 def is_range(value: object) -> bool:
     """Whether a value of the sweep file is meant as a range."""
     return isinstance(value, Mapping) and "from" in value

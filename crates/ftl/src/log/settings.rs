@@ -54,9 +54,9 @@ keys! {
         /// where moved data goes: to blocks of one stream; or with three streams or more to blocks of its class, or of
         /// the host's cold data
         pub moved: Moved = "ftl.moved", Moved::KIND, "together", needs["ftl.streams > 2"];
-        /// where in a die moved data goes that has blocks of its own: to the plane that it was in, or, as the host's
-        /// data with round-robin allocation and without a fast cache, to the planes of the die in turn, which can be
-        /// programmed together (sim.multi_plane)
+        /// where in a die moved data goes that has blocks of its own: to the plane that it was in; or to the planes of
+        /// the die in turn, which can be programmed together (sim.multi_plane), as host data is with ftl.allocation =
+        /// round-robin or namespace and without a fast cache
         pub moved_to: MovedTo = "ftl.moved_to", MovedTo::KIND, "plane", needs["ftl.streams > 1"];
     }
 
@@ -255,7 +255,7 @@ impl LogSettings {
     /// many host pages, because otherwise the fuller planes would fill up.
     pub fn moves_to_die(&self) -> bool {
         let cached = self.slc_cache.of(u32::MAX) > 0 || self.slc_fixed.of(u32::MAX) > 0;
-        let even = self.allocation == Allocation::RoundRobin && !cached;
+        let even = matches!(self.allocation, Allocation::RoundRobin | Allocation::Namespace) && !cached;
         self.moved_to == MovedTo::Die && even && self.data_streams() > 1 && self.moved == Moved::Together
     }
 

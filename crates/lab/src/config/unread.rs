@@ -102,12 +102,23 @@ pub fn reading(key: &Known, entry: &Entry, value: &dyn Fn(&str) -> Value) -> Rea
         needs.iter().copied().filter(|need| !is_met(need, entry, value)).collect()
     };
     let mut missing = unmet(key.needs).join(" and ");
-    let alternatives: Vec<String> = readers_on(key, entry).map(|reader| unmet(reader.needs).join(" and ")).collect();
+    let alternatives: Vec<_> = readers_on(key, entry).map(|reader| unmet(reader.needs)).collect();
     if !alternatives.is_empty() && alternatives.iter().all(|needs| !needs.is_empty()) {
         let both = if missing.is_empty() { "" } else { " and " };
-        missing = format!("{missing}{both}{}", alternatives.join(" or "));
+        missing = format!("{missing}{both}{}", shortest(&alternatives).join(" or "));
     }
     if missing.is_empty() { Reading::Read } else { Reading::Off(missing) }
+}
+
+/// The alternatives that need no more than another one, in words.
+fn shortest(alternatives: &[Vec<&'static str>]) -> Vec<String> {
+    let needs_more = |needs: &Vec<&str>, other: &Vec<&str>| {
+        other.len() < needs.len() && other.iter().all(|need| needs.contains(need))
+    };
+    let least = alternatives.iter().filter(|needs| !alternatives.iter().any(|other| needs_more(needs, other)));
+    let mut words: Vec<String> = least.map(|needs| needs.join(" and ")).collect();
+    words.dedup();
+    words
 }
 
 /// Whether the condition `need` holds: the other key has the value, and is read.

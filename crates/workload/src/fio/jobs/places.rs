@@ -1,10 +1,11 @@
 //! Places of the files of jobs on the drive.
 //!
 //! One file or device is the drive. Of several, each has its own range, in order of appearance: as many bytes as the
-//! jobs address, or an equal share of the rest. The files of a list (`a:b`) are adjacent, and share the size equally,
-//! as with `nrfiles`. A job with a `directory` and without `filename` has a file for each copy; a job without both has
-//! the whole drive, or its namespace. Ignored: the names of devices, and `file_service_type`, because requests choose a
-//! file by address.
+//! jobs address, or an equal share of the rest. On a drive with namespaces each of several files is a namespace, as
+//! `/dev/nvme0n1` and `/dev/nvme0n2` are, in order of appearance. The files of a list (`a:b`) are adjacent, and share
+//! the size equally, as with `nrfiles`. A job with a `directory` and without `filename` has a file for each copy; a job
+//! without both has the whole drive, or its namespace. Ignored: the names of devices, and `file_service_type`, because
+//! requests choose a file by address.
 //!
 //! `jobs` and `places` use each other: places are those of jobs, and the requests of a job need its place.
 
@@ -28,7 +29,7 @@ impl Places {
     /// The files of `file` on `drive`.
     ///
     /// # Errors
-    /// [`Error::Input`] if the files exceed the drive, two lists have a file in common, or files would span namespaces.
+    /// [`Error::Input`] if the files exceed the drive or its namespaces, or two lists have a file in common.
     pub fn new(file: &JobFile, drive: Namespaces) -> Result<Places> {
         let drive_bytes = drive.of(0).bytes;
         let mut known: Vec<(String, Option<u64>)> = Vec::new();
@@ -51,9 +52,12 @@ impl Places {
             return Ok(Places { files, rooms: Vec::new(), drive });
         }
         if drive.are_apart() {
-            let what = format!("the jobs have {} files, which have ranges of their own", known.len());
-            let expected = "expected jobs without files, or ssd.namespaces = none";
-            return Err(Error::input(file.name.clone(), format!("{what}; {expected}")));
+            let (named, number) = (known.len(), drive.count());
+            if named > number {
+                let what = format!("the jobs have {named} files, each in a namespace; expected at most {number}");
+                return Err(Error::input(file.name.clone(), what));
+            }
+            return Ok(Places { files, rooms: (0..named).map(|at| drive.of(at)).collect(), drive });
         }
         let whole = |bytes: u64| bytes.div_ceil(MIB).saturating_mul(MIB);
         let taken = known.iter().filter_map(|&(_, bytes)| bytes).fold(0, |sum, bytes| whole(bytes).saturating_add(sum));
@@ -83,7 +87,8 @@ impl Places {
 
     /// Says that the files are apart.
     pub fn note(&self) -> Option<String> {
-        (self.rooms.len() > 1).then(|| format!("the {} files of the jobs have ranges of their own", self.rooms.len()))
+        let are = if self.drive.are_apart() { "are namespaces" } else { "have ranges of their own" };
+        (self.rooms.len() > 1).then(|| format!("the {} files of the jobs {are}", self.rooms.len()))
     }
 }
 
