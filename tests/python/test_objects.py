@@ -81,3 +81,27 @@ def test_mistakes(arguments: tuple[str, ...], part: str, palimpsest: Command) ->
     assert part in done.stderr
     assert done.stderr.count("\n") == 1
     assert len(done.stderr) < 200
+
+
+def test_jobs_without_plids_name_all_handles(palimpsest: Command) -> None:
+    done = palimpsest("run", "--ftl", "fdp", *DRIVE, "--precondition", "none", "--workload",
+                      "rw=write,bs=64k,fdp=1,n=80", "--json")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    handles = json.loads(done.stdout)["fdp"]["handles"]
+    assert [each["host_bytes"] for each in handles] == [20 * 65536] * 4
+
+
+def test_a_preset_plays_a_trace(palimpsest: Command, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(TRACE)
+    workload = "fdp-cache,trace=t.csv,warm=0x"
+    done = palimpsest("objects", workload, *DRIVE, "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["runs"][0]["objects"]["gets"] == 3
+
+
+def test_a_store_needs_the_handles_of_its_levels(palimpsest: Command) -> None:
+    done = palimpsest("run", "--ftl", "fdp", *DRIVE, "--workload", "lsm=50%,memtable=64KiB,file=64KiB")
+    said = (
+        "error: fdp.handles: level 2 of the store writes to handle 4; the drive has 4 (0 to 3); expected more handles"
+    )
+    assert (done.returncode, done.stderr.strip()) == (2, said)

@@ -77,3 +77,23 @@ def test_settings_of_zones_that_cannot_be(palimpsest: Command, settings: str, sa
     done = palimpsest("run", *ZONED, *changes, "--workload", "rw=write,bs=64k,n=10")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert says in done.stderr
+
+
+def test_a_zone_of_few_dies_leaves_others_to_reads(palimpsest: Command) -> None:
+    """Two writers and a reader of another zone, without suspension: one die a zone, and all."""
+    writers = "rw=write,bs=64k,iodepth=16,numjobs=2,offset=16896m,offset_increment=5280m,size=1056m"
+    readers = "rw=randread,bs=4k,offset=7392m,size=1056m,rate_iops=2k"
+    jobs = f"zonemode=zbd,zonesize=1056m,runtime=300ms,name=writers,{writers},name=readers,{readers}"
+    done = palimpsest(
+        "compare", "one:ftl=zns,zns.zone_dies=1", "all:ftl=zns,zns.zone_dies=8", "--ssd", "tlc-32g", "--set",
+        "zns.zone_capacity=1056MiB", "--set", "sim.suspend=none", "--precondition", "fill:30%", "--workload", jobs,
+        "--json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    one, every = json.loads(done.stdout)["runs"]
+    reads = [run["latency_ns"]["read"]["p99"] for run in (one, every)]
+    writes = [run["jobs"][0]["throughput"]["bytes_per_s"] for run in (one, every)]
+    # A program takes 390 us on each of the four planes of a die; the buffer of 8 MiB fills, too.
+    assert reads[0] < 390_000 < reads[1], reads
+    assert 0.95 < writes[0] / (2 * 4 * 16384 / 390e-6) < 1.15, writes
+    assert writes[1] > 3 * writes[0], writes

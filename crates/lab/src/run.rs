@@ -221,13 +221,14 @@ pub fn run_from(
     states: &mut dyn States,
 ) -> Result<Outcome> {
     let session = Session::new(&resolved.drive, options, watcher)?;
-    expect_handles(&session, source)?;
+    name_handles(&session, source)?;
+    session.expect_same_zones(source)?;
     if session.drive.ftl.zones().is_some() && !resolved.drive.namespaces.0.is_empty() {
         let what = format!("{} has zones, which all tenants address; expected none", resolved.drive.ftl.name);
         return Err(Error::input("ssd.namespaces", what));
     }
     let (mut session, precondition) = states::precondition(session, source, resolved, states)?;
-    session.set_zones(source)?;
+    session.set_zones(source);
     session.begin(source)?;
     session.drive_all(source)?;
     if session.worn_out.is_none() {
@@ -237,17 +238,18 @@ pub fn run_from(
     Ok(summary::outcome(resolved, &session, options, trace, precondition))
 }
 
-/// Checks that the drive has the placement handles of an object workload, if it has any.
-fn expect_handles(session: &Session<'_>, source: &dyn Source) -> Result<()> {
-    let placement = session.drive.figures().placement;
-    let (Some(cache), Some(placement)) = (source.objects(), placement) else { return Ok(()) };
+/// Tells the workload the placement identifiers of the drive, if it has any, and checks that the drive has the handles
+/// of the workload's parts.
+fn name_handles(session: &Session<'_>, source: &mut dyn Source) -> Result<()> {
+    let Some(placement) = session.drive.figures().placement else { return Ok(()) };
     // The last entry is the controller's.
     let handles = (placement.handles.len() - 1) as u32 / placement.groups;
     let names = Identifiers { handles, groups: placement.groups };
-    match cache.classes.iter().find(|part| names.stream_of(part.handle).is_none()) {
+    source.name_handles(&names.all().collect::<Vec<_>>());
+    match source.handles().into_iter().find(|&(_, handle)| names.stream_of(handle).is_none()) {
         None => Ok(()),
-        Some(part) => {
-            let what = format!("{} of the cache writes to handle {}; the drive has {handles}", part.class, part.handle);
+        Some((part, handle)) => {
+            let what = format!("{part} writes to handle {handle}; the drive has {handles}");
             Err(Error::input("fdp.handles", format!("{what} (0 to {}); expected more handles", handles - 1)))
         }
     }

@@ -148,7 +148,8 @@ pub fn open(text: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
         && let Some(spec) = config::workload_spec(name)
     {
         let is_described = ObjectSpec::is_meant(&spec) || LsmSpec::is_meant(&spec);
-        let changed = if is_described { format!("{spec},{changes}") } else { FioSpec::changed(&spec, changes)? };
+        let changed =
+            if is_described { ObjectSpec::changed(&spec, changes) } else { FioSpec::changed(&spec, changes)? };
         return generated(text, &changed, opening);
     }
     if text == "-" {

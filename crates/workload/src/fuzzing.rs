@@ -141,6 +141,7 @@ pub const SPECS: &[&str] = &[
     "rw=randread,iodepth=64,latency_target=200us,latency_window=5ms,latency_percentile=99.9,latency_run,n=500",
     "rw=randrw,rate=2m,1m,rate_min=1m,rate_cycle=50,n=20",
     "rw=randwrite,sync=dsync,write_hint=long,plids=0,3,65535",
+    "rw=randwrite,fdp=1,plid_select=random,n=9",
     "filegroups=mail/6/16k/lockstep2@4k:index/3/8k/whole,mix=30/read/mail/whole/hot2@50:70/write/index/4k,iodepth=3",
     "rw=write:-8k,bsrange=4k-16k,512-1k,8k-8k,bs_unaligned,size=1m,verify=crc32c,verify_backlog=3,n=20",
     "rw=randwrite:4,rw_sequencer=identical,norandommap,size=64k,verify=md5,end_fsync,n=30,iodepth_batch=0,iodepth=4",

@@ -110,6 +110,8 @@ pub struct Replay {
     has_no_depths: bool,
     /// The only tenant that is played.
     only: Option<u32>,
+    /// Placement identifiers of the drive.
+    identifiers: Vec<u16>,
 }
 
 #[derive(Default)]
@@ -172,6 +174,7 @@ impl Replay {
             returned: Returned::default(),
             has_no_depths: false,
             only: None,
+            identifiers: Vec::new(),
         })
     }
 
@@ -229,6 +232,7 @@ impl Replay {
         self.names.extend(self.inner.volume_names().iter().cloned());
         self.inner = reopen()?;
         self.only.into_iter().for_each(|only| _ = self.inner.keep_only(only));
+        self.inner.name_handles(&self.identifiers);
         play.shift = play.latest + (play.latest - play.shift) / (play.requests.max(2) - 1);
         play.requests = 0;
         Ok(true)
@@ -275,6 +279,15 @@ impl Source for Replay {
 
     fn next_of_layout(&mut self) -> Option<Request> {
         self.inner.next_of_layout()
+    }
+
+    fn handles(&self) -> Vec<(String, u16)> {
+        self.inner.handles()
+    }
+
+    fn name_handles(&mut self, identifiers: &[u16]) {
+        self.inner.name_handles(identifiers);
+        self.identifiers = identifiers.to_vec();
     }
 
     fn zones(&mut self) -> Option<&mut ZoneHost> {

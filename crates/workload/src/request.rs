@@ -179,6 +179,15 @@ pub trait Source: Send {
         None
     }
 
+    /// The parts of the workload that write through placement handles of their own, and these handles; empty for jobs
+    /// and traces, whose handles the drive may lack.
+    fn handles(&self) -> Vec<(String, u16)> {
+        Vec::new()
+    }
+
+    /// Sets the placement identifiers of the drive for a workload that names all (fio's `fdp` without `plids`).
+    fn name_handles(&mut self, _identifiers: &[u16]) {}
+
     /// The zones that the workload writes in order (fio's `zonemode=zbd`), which the caller must set to those of the
     /// drive before the first request.
     fn zones(&mut self) -> Option<&mut ZoneHost> {

@@ -19,10 +19,21 @@ impl Identifiers {
         self.handles * self.groups
     }
 
+    /// All identifiers, in the order in which a drive lists them: the groups of handle 0, those of handle 1 and so on.
+    pub fn all(self) -> impl Iterator<Item = u16> {
+        let bits = self.bits_of_handle();
+        (0..self.handles).flat_map(move |handle| (0..self.groups).map(move |group| (group << bits | handle) as u16))
+    }
+
+    /// Bits of an identifier that name the handle.
+    fn bits_of_handle(self) -> u32 {
+        IDENTIFIER_BITS - self.groups.next_power_of_two().trailing_zeros()
+    }
+
     /// The stream that `identifier` names, or `None`.
     #[inline]
     pub fn stream_of(self, identifier: u16) -> Option<u32> {
-        let bits = IDENTIFIER_BITS - self.groups.next_power_of_two().trailing_zeros();
+        let bits = self.bits_of_handle();
         let (group, handle) = (u32::from(identifier) >> bits, u32::from(identifier) & ((1 << bits) - 1));
         (group < self.groups && handle < self.handles).then_some(group * self.handles + handle)
     }
@@ -39,5 +50,7 @@ mod tests {
         let three = Identifiers { handles: 2, groups: 3 };
         let found = [0x0001, 0x4000, 0x8001, 0xc000, 0x4002].map(|identifier| three.stream_of(identifier));
         assert_eq!(found, [Some(1), Some(2), Some(5), None, None]);
+        assert!(one.all().eq(0..8));
+        assert!(three.all().eq([0, 0x4000, 0x8000, 1, 0x4001, 0x8001]));
     }
 }

@@ -151,6 +151,7 @@ impl FioSpec {
             unless("zoneskip", skip, 0, size_text),
             unless("sync", self.sync, false, |_| "dsync".into()),
             ("write_hint", keys::hint_name(self.write_hint)),
+            on("fdp", self.all_handles),
             ("plids", (!plids.is_empty()).then(|| plids.join(","))),
             ("plid_select", name_in(HANDLE_CHOICES, &self.handle_choice)),
             ("dp_scheme", (!self.scheme.is_empty()).then(|| scheme_text(&self.scheme))),

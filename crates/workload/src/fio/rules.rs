@@ -134,11 +134,9 @@ fn reconcile_handles(spec: &mut FioSpec) -> Result<()> {
         return wrong("plid_select", "the offsets of a scheme are those of one file; expected one file");
     }
     let (is_on, has_handles) = (spec.places.take(), by_offset || !spec.plids.is_empty());
-    if is_on == Some(true) && !has_handles {
-        return wrong("fdp", "expected plids too, the handles that writes name");
-    }
-    if spec.handle_choice == HandleChoice::ByChance && !has_handles {
-        return wrong("plid_select", "expected plids too, the handles that writes name");
+    spec.all_handles = is_on == Some(true) && !has_handles;
+    if spec.handle_choice == HandleChoice::ByChance && !has_handles && !spec.all_handles {
+        return wrong("plid_select", "expected fdp=1, or plids, the handles that writes name");
     }
     if is_on == Some(false) {
         spec.plids.clear();

@@ -20,6 +20,9 @@ use palimpsest_flash::error::Result;
 use palimpsest_flash::rng::{Rng, mix};
 use palimpsest_flash::units::Nanos;
 
+/// Placement identifiers of a job, at most (`FIO_MAX_DP_IDS`).
+const MOST_IDENTIFIERS: usize = 128;
+
 /// The requests of a [`FioSpec`] on one drive.
 #[derive(Debug, Clone)]
 pub struct FioSource {
@@ -145,6 +148,8 @@ struct Flushes {
 #[derive(Debug, Clone)]
 struct Marks {
     given: Directives,
+    /// The job names all handles of the drive.
+    all: bool,
     /// Placement handles, and the one whose turn it is.
     handles: Vec<u16>,
     turn: usize,
@@ -244,6 +249,7 @@ impl FioSource {
             begins_reads: false,
             marks: Marks {
                 given: Directives { fua: spec.sync, lifetime: spec.write_hint, ..Directives::NONE },
+                all: spec.all_handles,
                 handles: spec.plids.clone(),
                 turn: 0,
                 chance: (spec.handle_choice == HandleChoice::ByChance)
@@ -458,6 +464,13 @@ impl Source for FioSource {
         let (lane, first) = (&self.lanes[direction(RequestKind::Write)], self.region.first);
         let draw = |rng: &mut Rng| u64::from(lane.draw_size(rng).sectors);
         layouts.iter_mut().find_map(|layout| layout.next_write(files, first, draw))
+    }
+
+    /// As fio, which has room for this many.
+    fn name_handles(&mut self, identifiers: &[u16]) {
+        if self.marks.all {
+            self.marks.handles = identifiers.iter().copied().take(MOST_IDENTIFIERS).collect();
+        }
     }
 
     fn place(&self) -> String {

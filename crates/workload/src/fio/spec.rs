@@ -279,6 +279,8 @@ pub struct FioSpec {
     pub scheme: Vec<PlacedRange>,
     /// `fdp`, while the keys are read: whether writes name the handles.
     pub places: Option<bool>,
+    /// `fdp` without `plids` and `dp_scheme`: writes name all handles of the drive.
+    pub all_handles: bool,
     /// `verify`; none.
     pub check: Check,
     /// `stonewall`, `wait_for`, `exitall`, `exit_what` and `new_group`; none.
@@ -353,6 +355,7 @@ impl Default for FioSpec {
             handle_choice: HandleChoice::InTurn,
             scheme: Vec::new(),
             places: None,
+            all_handles: false,
             check: Check { on: false, reads: true, backlog: 0, batch: 0 },
             order: Order { stonewall: false, after: None, new_group: false, exits: false, scope: ExitScope::Group },
             flow: Flow::default(),

@@ -98,6 +98,12 @@ impl LsmSource {
     }
 }
 
+/// The names of the log and of the levels.
+fn parts() -> impl Iterator<Item = String> {
+    let levels = (0..LEVELS).map(|level| format!("level {level}"));
+    std::iter::once("log".to_string()).chain(levels)
+}
+
 fn common_divisor(one: u64, other: u64) -> u64 {
     if other == 0 { one } else { common_divisor(other, one % other) }
 }
@@ -147,9 +153,13 @@ impl Source for LsmSource {
         false
     }
 
+    fn handles(&self) -> Vec<(String, u16)> {
+        let of = |(part, name)| self.spec.handle(part).map(|handle| (format!("{name} of the store"), handle));
+        parts().enumerate().filter_map(of).collect()
+    }
+
     fn sections(&self) -> Vec<Section> {
-        let levels = (0..LEVELS).map(|level| format!("level {level}"));
-        let names = ["get".to_string(), "log".to_string()].into_iter().chain(levels);
+        let names = std::iter::once("get".to_string()).chain(parts());
         names.map(|name| Section { name, copies: 1, depth: None }).collect()
     }
 }

@@ -1,5 +1,6 @@
 //! The description of a store of records: `lsm=90%,data=70%,record=1KiB`.
 
+use super::files::Fit;
 use crate::described::{self, Key, SHARE, TIMES, positive, put, share, times, word};
 use crate::fio::quantity::{Amount, amount, size};
 use palimpsest_flash::error::{Error, Result};
@@ -24,6 +25,8 @@ pub struct LsmSpec {
     pub file: u64,
     /// Bytes of a write to the write-ahead log; 0: no log.
     pub wal: u64,
+    /// The free space that a new file takes.
+    pub fit: Fit,
     /// Deleted files are trimmed.
     pub trims: bool,
     /// Share of gets.
@@ -71,6 +74,9 @@ pub const KEYS: &[Key<LsmSpec>] = &[
         "bytes of a write to the write-ahead log; 0: no log",
         |spec, text| put(&mut spec.wal, size(text).filter(|bytes| bytes.is_multiple_of(4096) && *bytes <= 1 << 20)),
     ),
+    ("fit", "first or next", "a new file takes the lowest free space, or free space after the last allocation", {
+        |spec, text| put(&mut spec.fit, word(text, &[("next", Fit::Next), ("first", Fit::First)]))
+    }),
     ("trim", "on or off", "whether deleted files are trimmed", |spec, text| put(&mut spec.trims, word(text, SWITCH))),
     ("reads", SHARE, "share of gets in the requests; the rest are puts", |spec, text| {
         put(&mut spec.reads, share(text))
@@ -147,6 +153,7 @@ impl Default for LsmSpec {
             ratio: 10,
             file: 64 << 20,
             wal: 64 << 10,
+            fit: Fit::First,
             trims: false,
             reads: 0.5,
             zipf: 0.99,

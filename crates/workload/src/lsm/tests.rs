@@ -1,5 +1,6 @@
 //! Stores of records against counts by hand, and against an index of all records.
 
+use super::files::{EXTENT_BYTES, Fit, Space};
 use super::{LsmSource, LsmSpec};
 use crate::lsm::tree::Tree;
 use crate::objects::commands::Commands;
@@ -47,6 +48,17 @@ fn flushes_and_merges_are_exact() {
     assert_eq!((read.kind, read.extent.sectors), (RequestKind::Read, 8));
 }
 
+/// Extents 0 and 1 are free again: the next file continues after the last one, or takes the lowest.
+#[test]
+fn a_new_file_takes_the_space_of_its_fit() {
+    for (fit, taken) in [(Fit::Next, [3, 0]), (Fit::First, [0, 1])] {
+        let mut space = Space::new(4 * EXTENT_BYTES, fit);
+        let files = [(); 3].map(|()| space.take(EXTENT_BYTES).unwrap());
+        files[..2].iter().for_each(|extents| space.give(extents));
+        assert_eq!(space.take(2 * EXTENT_BYTES).unwrap(), taken);
+    }
+}
+
 /// Every record is found, once in each level at most, and every read is of a block that was written.
 #[test]
 fn all_records_are_found() {
@@ -80,6 +92,7 @@ fn all_records_are_found() {
 fn mistakes_are_named() {
     for (text, expected) in [
         ("lsm=90%,levels=3", "no key of stores of records is called \"levels\""),
+        ("lsm=90%,fit=best", "fit=best: no value of this key; expected first or next"),
         ("lsm=90%,ratio=1", "ratio=1: no value of this key; expected 2 to 100"),
         ("lsm=90%,placement=off,handles=1:2", "handles: writes name no handles; expected placement=on"),
         ("lsm=90%,record=64KiB,memtable=64KiB,file=16KiB", "file=16KiB: no value of this key"),

@@ -53,8 +53,8 @@ impl Tree {
     /// An empty tree in `bytes`.
     pub fn new(spec: LsmSpec, bytes: u64) -> Self {
         Tree {
+            space: Space::new(bytes, spec.fit),
             spec,
-            space: Space::new(bytes),
             memtable: Default::default(),
             filled: 0,
             log: Default::default(),

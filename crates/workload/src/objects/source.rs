@@ -239,6 +239,10 @@ impl Source for ObjectSource {
         std::iter::once(section("get".into())).chain(fills).collect()
     }
 
+    fn handles(&self) -> Vec<(String, u16)> {
+        self.cache.names().into_iter().map(|part| format!("{part} of the cache")).zip(self.spec.handles()).collect()
+    }
+
     fn objects(&self) -> Option<Figures> {
         let open_loop = self.arrivals() == Arrivals::Open;
         Some(Figures { open_loop, ..self.cache.figures() })

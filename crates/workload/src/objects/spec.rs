@@ -145,6 +145,8 @@ const SIZES: &str = "sizes with weights, such as 200/80:16k/20";
 const WEIGHTS: &str = "up to 64 weights such as 50:30:20";
 /// Keys of generated requests.
 const GENERATED: [&str; 7] = ["footprint", "zipf", "sizes", "mix", "puts", "deletes", "churn"];
+/// Keys of the number and the times of requests.
+const TIMED: [&str; 3] = ["n", "iodepth", "rate"];
 const MOST_LOGS: usize = 64;
 
 fn weights(text: &str) -> Option<Vec<u32>> {
@@ -165,6 +167,16 @@ impl ObjectSpec {
     /// Whether `text` describes an object workload: its first key is `cache`.
     pub fn is_meant(text: &str) -> bool {
         text.trim_start().starts_with("cache=")
+    }
+
+    /// The description `base` of a preset with `changes`. A trace replaces the generated requests of the preset, and
+    /// their number and times.
+    pub fn changed(base: &str, changes: &str) -> String {
+        let name = |part: &str| part.split('=').next().unwrap_or_default().trim().to_string();
+        let is_played = changes.split(',').any(|part| name(part) == "trace");
+        let is_generated = |part: &&str| GENERATED.iter().chain(&TIMED).any(|key| *key == name(part));
+        let kept = base.split(',').filter(|part| !(is_played && is_generated(part)));
+        kept.chain([changes]).collect::<Vec<_>>().join(",")
     }
 
     /// Reads a description; a key that is given again replaces the earlier value.

@@ -10,13 +10,11 @@ use palimpsest_sim::drive::Refused;
 use palimpsest_workload::request::Source;
 
 impl Session<'_> {
-    /// Gives the zones of the drive to a workload that writes zones in order.
+    /// Checks that a workload that writes zones in order has the zones of the drive.
     ///
     /// # Errors
     /// [`Error::Input`]: the drive has no zones, or others.
-    pub(in crate::run) fn set_zones(&mut self, source: &mut dyn Source) -> Result<()> {
-        // Preconditioning may write to zones that have failed.
-        self.drive.reports.refused.clear();
+    pub(in crate::run) fn expect_same_zones(&self, source: &mut dyn Source) -> Result<()> {
         let (place, drive) = (source.place(), self.drive.zones());
         let Some(host) = source.zones() else { return Ok(()) };
         let Some(drive) = drive else {
@@ -30,9 +28,16 @@ impl Session<'_> {
                 format!("these are not the zones of the drive; expected zonesize={size} and zonecapacity={capacity}");
             return Err(Error::input(place, what));
         }
+        Ok(())
+    }
+
+    /// Gives the zones of the drive to a workload that writes zones in order.
+    pub(in crate::run) fn set_zones(&mut self, source: &mut dyn Source) {
+        // Preconditioning may write to zones that have failed.
+        self.drive.reports.refused.clear();
+        let (Some(drive), Some(host)) = (self.drive.zones(), source.zones()) else { return };
         let zones = (0..drive.len()).map(|zone| drive.zone(zone));
         host.found(zones.map(|zone| (zone.written, zone.state.is_open())), drive.max_open);
-        Ok(())
     }
 
     /// Refuses a command on a zone for a drive without zones.

@@ -553,6 +553,11 @@ impl Source for JobsSource {
         self.notes.iter().cloned().chain(names.zip(self.outcomes()).filter_map(of)).collect()
     }
 
+    fn name_handles(&mut self, identifiers: &[u16]) {
+        let jobs = self.phases.iter_mut().flat_map(|phase| &mut phase.jobs);
+        jobs.for_each(|job| job.source.name_handles(identifiers));
+    }
+
     fn zones(&mut self) -> Option<&mut ZoneHost> {
         self.zones.as_mut()
     }

@@ -343,7 +343,7 @@ fn mistakes_name_line_and_key() {
         ("[a]\nsize=${SIZE}\n", 2, "because the variable SIZE is not set"),
         ("[a]\nzonemode=strided\n", 2, "zonemode: expected zonesize too"),
         ("[a]\nrw=randread\nzonesize=1m\n", 3, "zonesize: only sequential requests"),
-        ("[a]\nfdp=1\n", 2, "fdp: expected plids too"),
+        ("[a]\nplid_select=random\n", 2, "plid_select: expected fdp=1, or plids"),
         ("[a]\nplid_select=scheme\n", 2, "plid_select: expected dp_scheme too"),
         ("[a]\nrw=read:4\n", 2, "rw: expected one of read"),
         ("[a]\nverify=crc32c\nrate_iops=5\nopen_loop\nrw=write\n", 2, "verify: reads wait for the writes"),

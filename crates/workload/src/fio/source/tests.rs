@@ -335,6 +335,13 @@ fn writes_have_the_directives_of_the_specification() {
     let handles =
         |keys: &str| directives(&format!("rw=randrw,n=40,{keys}")).into_iter().map(|of| of.2).collect::<Vec<_>>();
     assert_eq!(handles("plids=1-2,9"), [1, 2, 9, 1]);
+    // Without `plids` all identifiers of the drive, which a drive without handles does not have.
+    let mut source = FioSource::new(&FioSpec::parse("rw=write,n=4,fdp=1").unwrap(), MIB, 42).unwrap();
+    let mut next = || source.next_request().unwrap().unwrap().directives;
+    assert!(!next().placed);
+    source.name_handles(&[0, 0x4000, 1]);
+    let mut next = || source.next_request().unwrap().unwrap().directives.placement;
+    assert_eq!([next(), next(), next()], [0, 0x4000, 1]);
     // The first values of fio's generator of handles for job 1 and fio's own seed.
     assert_eq!(handles("plids=0-7,plid_select=random"), [2, 1, 6, 4]);
     // Offsets are those of the device; the first range that fits names the identifier, and none names 0.

@@ -25,6 +25,18 @@ fn fault(text: &str) -> String {
     made.map(drop).unwrap_err().to_string()
 }
 
+/// A trace replaces the generated requests of a preset, but keys beside the trace stay mistakes.
+#[test]
+fn a_preset_may_play_a_trace() {
+    let preset = "cache=50%,memory=2%,sizes=200/80:16k/20,zipf=0.9,iodepth=32,n=1000";
+    let changed = ObjectSpec::changed(preset, "trace=t.csv,n=7");
+    assert_eq!(changed, "cache=50%,memory=2%,trace=t.csv,n=7");
+    let spec = ObjectSpec::parse(&changed).unwrap();
+    assert_eq!((spec.trace.as_deref(), spec.requests, spec.depth), (Some("t.csv"), Some(7), None));
+    assert_eq!(ObjectSpec::changed(preset, "zipf=2"), format!("{preset},zipf=2"));
+    assert!(fault(&ObjectSpec::changed(preset, "trace=t.csv,zipf=2")).contains("the key is of generated requests"));
+}
+
 #[test]
 fn equal_seeds_give_equal_commands() {
     let all = |seed| {
