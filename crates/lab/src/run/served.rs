@@ -417,7 +417,7 @@ impl<'a> Served<'a> {
 
     /// The status of the last request, if a drive with zones refused it. A power cut reads zones that may refuse, too.
     fn take_refused(&mut self) -> Option<ZoneError> {
-        self.session.drive.reports.refused.drain(..).last().map(|refused| refused.error)
+        self.session.drive.reports.refused.drain(..).next_back().map(|refused| refused.error)
     }
 
     /// Serves a command without data: an action on zones, or the update of a reclaim unit handle.
