@@ -61,6 +61,7 @@ def nvme(
       palimpsest nvme --clock paced --ssd tlc-32g --page 127.0.0.1:8080
       palimpsest nvme --image drive.pal --ssd mga-16k --block 512
       palimpsest nvme --record run.parquet --once
+      palimpsest nvme --ssd mga-8k --ftl zns --set zns.zone_dies=1
     """
     subsystem = {"nqn": nqn, "hosts": list(hosts), "block_bytes": int(block)}
     serving = {"listen": list(listen or [PLACE]), "nvme": subsystem, "once": once, "timeout_s": timeout}

@@ -229,7 +229,7 @@ impl Drive {
 
     /// Moves completed requests to the queue; a failure completes all requests in flight.
     fn collect(&mut self, happened: Reply<()>) -> Result<()> {
-        while let Some(Done { flight, reply, at }) = self.served.pop_done() {
+        while let Some(Done { flight, reply, at, .. }) = self.served.pop_done() {
             if let Some(ticket) = self.tickets[flight as usize].take() {
                 self.complete(ticket, at, reply);
             }
@@ -239,7 +239,7 @@ impl Drive {
             self.failed = Some(error.clone());
             return Err(error);
         }
-        if failure != Failure::Unreadable {
+        if !matches!(failure, Failure::Unreadable | Failure::Zone(_)) {
             let (at, mut lost) = (self.now(), Vec::from_iter(self.tickets.iter_mut().filter_map(Option::take)));
             lost.sort_unstable();
             lost.into_iter().for_each(|ticket| self.complete(ticket, at, Err(failure.clone())));
@@ -262,7 +262,7 @@ impl Drive {
             Ok(bytes) => (Status::Done, bytes),
             Err(Failure::Unreadable) => (Status::Unreadable, Vec::new()),
             Err(Failure::PowerLost) => (Status::PowerLost, Vec::new()),
-            Err(Failure::WornOut(_) | Failure::Drive(_)) => (Status::WornOut, Vec::new()),
+            Err(Failure::WornOut(_) | Failure::Zone(_) | Failure::Drive(_)) => (Status::WornOut, Vec::new()),
         };
         self.completed.push_back(Completion { ticket, at, status, bytes });
     }

@@ -260,6 +260,11 @@ pub trait Ftl: Send {
         Ok(())
     }
 
+    /// The events of reclaim unit handles, if the layer has handles; [`Self::figures`] takes longer.
+    fn placement_events(&self) -> Option<PlacementEvents> {
+        None
+    }
+
     /// The time at which the drive must call [`Self::timer`]; `None` for never.
     fn deadline(&self) -> Option<Nanos> {
         None

@@ -86,6 +86,7 @@ impl<W: Write> Log<W> {
             Request::Write { offset, length, at, durable } => {
                 self.record(Kind::Write, durable, offset, length.into(), &data[at..at + length as usize])
             }
+            Request::Directed { .. } | Request::Manage { .. } => unreachable!("a file has no zones"),
             Request::Zero { offset, length, durable, .. } | Request::Trim { offset, length, durable } => {
                 self.record(Kind::Zero, durable, offset, length.into(), &[])
             }
@@ -137,7 +138,7 @@ impl<W: Write + Send> Disk for Recorded<W> {
                     self.bytes[place].fill(0);
                 }
                 Request::Read { offset, length } => return answer(Ok(&self.bytes[self.place(offset, length)])),
-                Request::Flush => {}
+                Request::Flush | Request::Directed { .. } | Request::Manage { .. } => {}
             }
         }
         answer(Ok(&[]));

@@ -36,6 +36,9 @@ pub trait Witness {
 
     /// The power failed, and the drive has recovered.
     fn power_lost(&self);
+
+    /// The drive has planned a request, or has proceeded.
+    fn proceeded(&self, _served: &Served<'_>) {}
 }
 
 /// The bytes of writes.
@@ -150,6 +153,7 @@ impl<'a> Drive<'a> {
             } else {
                 let done;
                 (state, done) = self.perform(state, queue, request, asked, &mut bytes, replies);
+                witness.proceeded(&state.served);
                 done.map_err(|failure| self.refusal(&mut state, failure, witness))
             };
             if let Err(refusal) = refusal {
@@ -170,6 +174,7 @@ impl<'a> Drive<'a> {
                 return Refusal::PowerLost;
             }
             Failure::Unreadable => return Refusal::Unreadable,
+            Failure::Zone(status) => return Refusal::Zone(status),
             Failure::WornOut(why) => {
                 if !std::mem::replace(&mut state.worn_out, true) {
                     witness.failed(&Error::WornOut(why));
@@ -194,6 +199,7 @@ impl<'a> Drive<'a> {
         bytes: &mut Bytes<'_>,
         replies: &mut impl Answers,
     ) -> (MutexGuard<'s, State<'a>>, Reply<()>) {
+        let (request, directives) = request.split();
         let flush = match request {
             Request::Read { offset, length } if replies.lends() && Large::takes(offset, length) => {
                 let extent = widened(offset, length.into());
@@ -206,7 +212,8 @@ impl<'a> Drive<'a> {
                 return (state, done);
             }
             Request::Write { offset, length, at, durable } => {
-                let command = Command::new(RequestKind::Write, widened(offset, length.into())).with_fua(durable);
+                let command = Command::new(RequestKind::Write, widened(offset, length.into())).with(directives);
+                let command = command.with_fua(durable);
                 let done = match bytes {
                     Bytes::Together(input) => state.write(command, offset, length, input, at),
                     Bytes::Known(slab, fingerprints) => state.served.write_slab(command, slab, fingerprints),
@@ -215,6 +222,10 @@ impl<'a> Drive<'a> {
             }
             Request::Trim { offset, length, durable } => state.trim(offset, length).map(|()| durable),
             Request::Flush => Ok(true),
+            Request::Manage { sector, sectors, action } => {
+                state.served.manage(action.command(Extent { sector, sectors })).map(|()| false)
+            }
+            Request::Directed { .. } => unreachable!("the directive was split off"),
             Request::Zero { offset, length, unmap, durable } => {
                 let (mut from, end) = (offset, offset + u64::from(length));
                 let unmap = unmap && !state.served.may_lose_power();
@@ -234,7 +245,7 @@ impl<'a> Drive<'a> {
         };
         let done = flush.and_then(|flush| if flush { state.served.flush() } else { Ok(()) });
         if done.is_ok() {
-            replies.done(asked);
+            replies.done(&asked.placed(state.served.placed() * SECTOR_BYTES));
         }
         (state, done)
     }

@@ -6,13 +6,17 @@ use crate::nvme::admin::Context;
 use crate::nvme::connection::{Connection, Port};
 use crate::nvme::controller::{Host, MOST_ENTRIES};
 use crate::nvme::pdu::Terms;
+use crate::nvme::placement::PlacementFacts;
 use crate::nvme::queue::{Completions, Queue};
+use crate::nvme::zones::ZoneFacts;
 use crate::nvme::{self, Facts, Subsystem, Wanted};
 use crate::page::Shown;
 use crate::request::{Answers, Asked, PowerLost, Refusal, Request};
 use crate::transmission::{Replies, Target, transmit};
 use crate::wire::{Fault, Stream};
+use palimpsest_lab::ftl::zones::Zones;
 use palimpsest_lab::run::served::Served;
+use palimpsest_lab::units::SECTOR_BYTES;
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -82,7 +86,7 @@ impl Array<'_> {
                     };
                     answers.read(asked, offset, length, fill).expect("an array can be read");
                 }
-                Ok(Request::Write { offset, length, at, .. }) => {
+                Ok(Request::Write { offset, length, at, .. } | Request::Directed { offset, length, at, .. }) => {
                     array[range(offset, length)].copy_from_slice(&input[range(at as u64, length)]);
                     answers.done(asked);
                 }
@@ -90,7 +94,7 @@ impl Array<'_> {
                     array[range(offset, length)].fill(0);
                     answers.done(asked);
                 }
-                Ok(Request::Flush) => answers.done(asked),
+                Ok(Request::Flush | Request::Manage { .. }) => answers.done(asked),
             }
         }
     }
@@ -155,6 +159,21 @@ pub fn subsystem(size: usize) -> Subsystem {
     Subsystem::new(facts, &wanted).expect("the name is well-formed")
 }
 
+/// [`subsystem`] with eight zones, 12 of 16 blocks of which can be written.
+pub fn zoned(size: usize) -> Subsystem {
+    let mut zoned = subsystem(size);
+    let zones = Zones::new((size / (16 * SECTOR_BYTES as usize)) as u32, 16, 12, 1, (2, 3));
+    zoned.facts.zones = Some(ZoneFacts::new(&zones, 512).expect("zones of whole blocks"));
+    zoned
+}
+
+/// [`subsystem`] with three reclaim unit handles in each of two groups.
+pub fn placed(size: usize) -> Subsystem {
+    let mut placed = subsystem(size);
+    placed.facts.placement = Some(PlacementFacts { handles: 3, groups: 2 });
+    placed
+}
+
 /// Serves a host that sends `said` over a connection to `subsystem`, from its ICReq on. Returns the bytes of the
 /// target, and the end of the connection.
 pub fn connect(said: &[u8], subsystem: &Subsystem) -> (Vec<u8>, Result<(), Fault>) {
@@ -192,7 +211,8 @@ pub fn commands(said: &[u8], number: u16, terms: Terms, subsystem: &Subsystem) -
     let array = Mutex::new(vec![0; subsystem.facts.bytes() as usize]);
     let host = Host { name: "nqn.2026-11.org.example:host".into(), id: [0; 16] };
     let controller = subsystem.add(host, false).expect("a number is free");
-    controller.configure(0x0046_0001);
+    // All command sets.
+    controller.configure(0x0046_0061);
     let queue = Arc::new(Queue::new(terms, controller, number, MOST_ENTRIES, true));
     let (mut stream, mut answered) = (Conversation::new(said), Vec::new());
     let begun = (&mut stream, Input::default(), &mut answered);
@@ -203,9 +223,10 @@ pub fn commands(said: &[u8], number: u16, terms: Terms, subsystem: &Subsystem) -
 /// Serves `bytes` as a whole NVMe connection, and as commands of an admin queue and of an I/O queue. Must not panic.
 pub fn fuzz_nvme(bytes: &[u8]) {
     const SIZE: usize = 1 << 16;
-    let subsystem = subsystem(SIZE);
-    let _ = connect(bytes, &subsystem);
-    for number in [0, 1] {
-        let _ = commands(bytes, number, Terms { alignment: 4, ..Terms::default() }, &subsystem);
+    let _ = connect(bytes, &subsystem(SIZE));
+    for subsystem in [subsystem(SIZE), zoned(SIZE), placed(SIZE)] {
+        for number in [0, 1] {
+            let _ = commands(bytes, number, Terms { alignment: 4, ..Terms::default() }, &subsystem);
+        }
     }
 }

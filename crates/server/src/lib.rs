@@ -120,8 +120,8 @@ pub fn serve(
         true => ControlFlow::Continue(()),
         false => ask(Some(progress)),
     };
-    let mut served =
-        open_drive(resolved, options, (settings.image.as_deref(), settings.image_sync), say, &mut watcher)?;
+    let image = (settings.image.as_deref(), settings.image_sync);
+    let mut served = open_drive(resolved, options, image, settings.nvme.is_some(), say, &mut watcher)?;
     record.into_iter().for_each(|recorder| served.record(recorder));
     serving.store(true, Ordering::Relaxed);
     let (name, bytes) = (resolved.drive.name.clone(), served.bytes());
@@ -177,7 +177,9 @@ pub fn serve(
 /// The subsystem `wanted` with the drive as the namespace.
 fn subsystem(served: &Served<'_>, name: &str, seed: u64, wanted: &nvme::Wanted) -> Result<Subsystem> {
     let trims_last = !served.may_lose_power();
-    Subsystem::new(Facts::new(name, served.bytes(), served.unit_bytes(), trims_last, wanted, seed), wanted)
+    let facts = Facts::new(name, served.bytes(), served.unit_bytes(), trims_last, wanted, seed);
+    let (events, _) = served.placement_events().unwrap_or_default();
+    Ok(Subsystem::new(facts.of_layer(served)?, wanted)?.after(events))
 }
 
 /// The address of a socket as a URI, by NVMe/TCP if there is a `subsystem`.
@@ -212,14 +214,16 @@ fn open_drive<'a>(
     resolved: &'a Resolved,
     options: &'a Options,
     (image, syncs): (Option<&Path>, bool),
+    takes_zones: bool,
     say: &dyn Fn(&str),
     watcher: Watcher<'a>,
 ) -> Result<Served<'a>> {
-    let Some(path) = image else { return Served::new(resolved, options, watcher) };
+    let open = if takes_zones { Served::keep_zoned } else { Served::keep };
+    let Some(path) = image else { return open(resolved, options, None, watcher) };
     let (begin, name) = (Instant::now(), path.display().to_string());
     let (file, is_new) = ImageFile::open(path, Some(length_of(resolved)?))?;
     let keep = Keep { medium: Box::new(file), name: name.clone(), is_new, syncs };
-    let served = Served::keep(resolved, options, Some(keep), watcher)?;
+    let served = open(resolved, options, Some(keep), watcher)?;
     say(&match served.mounted() {
         None => format!("{name}: a new image"),
         Some(found) => {

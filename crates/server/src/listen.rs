@@ -311,6 +311,10 @@ impl Witness for Service<'_> {
         self.stop();
     }
 
+    fn proceeded(&self, served: &Served<'_>) {
+        self.nvme.iter().for_each(|subsystem| subsystem.proceeded(served));
+    }
+
     fn power_lost(&self) {
         self.was_used.store(false, Ordering::SeqCst);
         let clients = self.clients();

@@ -5,7 +5,9 @@
 //! [`admin`] its commands with [`identify`], [`logs`] and [`features`]; [`io`] the commands of the drive.
 //! [`discovery`] names the subsystem to hosts. The drive, its clock, image and page are those of the NBD server.
 //!
-//! Ignored: several namespaces and subsystems, zones and reclaim units, authentication, TLS.
+//! [`zones`] and [`placement`] are the commands of drives with zones or reclaim unit handles.
+//!
+//! Ignored: several namespaces and subsystems, authentication, TLS.
 
 pub mod admin;
 pub mod connect;
@@ -18,8 +20,10 @@ pub mod identify;
 pub mod io;
 pub mod logs;
 pub mod pdu;
+pub mod placement;
 pub mod queue;
 pub mod status;
+pub mod zones;
 
 use crate::drive::Bytes;
 use crate::engine::Engine;
@@ -27,7 +31,7 @@ use crate::input::{Input, Large};
 use crate::listen::{Connected, Service};
 use crate::outbox::Outbox;
 use crate::patience::{Budget, Patient, Replying};
-use crate::request::{Asked, PowerLost};
+use crate::request::{Asked, PowerLost, Request};
 use crate::socket::Socket;
 use crate::timed;
 use crate::wire::{Fault, Stream};
@@ -35,12 +39,16 @@ use admin::Context;
 use connection::{Connection, Port};
 use controller::{Controller, Event, Host};
 use palimpsest_lab::error::{Error, Result};
+use palimpsest_lab::ftl::PlacementEvents;
 use palimpsest_lab::rng::{Rng, mix};
+use placement::PlacementFacts;
 use queue::{Completions, Queue};
 use status::Status;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+use zones::ZoneFacts;
 
 /// Most bytes of data of a command (MDTS), a power of two.
 pub const MOST_TRANSFER: u32 = 1 << 20;
@@ -71,6 +79,10 @@ pub struct Facts {
     pub model: String,
     pub serial: String,
     pub uuid: [u8; 16],
+    /// The zones, if the layer has some.
+    pub zones: Option<ZoneFacts>,
+    /// The reclaim unit handles, if the layer has some.
+    pub placement: Option<PlacementFacts>,
 }
 
 impl Facts {
@@ -94,7 +106,19 @@ impl Facts {
             model: format!("palimpsest {name}"),
             serial,
             uuid,
+            zones: None,
+            placement: None,
         }
+    }
+
+    /// The namespace with the zones or reclaim unit handles of a drive.
+    ///
+    /// # Errors
+    /// [`Error::Input`] for blocks that do not fit the zones.
+    pub fn of_layer(self, served: &palimpsest_lab::run::served::Served<'_>) -> Result<Self> {
+        let zones = served.zones().map(|zones| ZoneFacts::new(zones, self.block_bytes)).transpose()?;
+        let placement = served.figures().fdp.as_ref().map(PlacementFacts::new);
+        Ok(Facts { zones, placement, ..self })
     }
 
     pub fn bytes(&self) -> u64 {
@@ -125,6 +149,10 @@ pub struct Subsystem {
     /// Memory of writes that wait for data.
     transfers: Arc<Budget>,
     begin: Instant,
+    /// Events of reclaim unit handles.
+    placement: Mutex<placement::Events>,
+    /// Zones that the drive has changed, as far as reported to hosts.
+    changed_zones: AtomicU64,
 }
 
 impl Subsystem {
@@ -143,7 +171,41 @@ impl Subsystem {
             }
         }
         let (hosts, transfers) = (wanted.hosts.clone(), Budget::new(TRANSFERS));
-        Ok(Subsystem { nqn, facts, hosts, controllers: Mutex::default(), transfers, begin: Instant::now() })
+        Ok(Subsystem {
+            nqn,
+            facts,
+            hosts,
+            controllers: Mutex::default(),
+            transfers,
+            begin: Instant::now(),
+            placement: Mutex::default(),
+            changed_zones: AtomicU64::new(0),
+        })
+    }
+
+    /// The subsystem of a drive that has counted `events` of reclaim unit handles before.
+    #[must_use]
+    pub fn after(self, events: PlacementEvents) -> Self {
+        Subsystem { placement: Mutex::new(placement::Events::new(events)), ..self }
+    }
+
+    fn placement(&self) -> MutexGuard<'_, placement::Events> {
+        self.placement.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records the events of the drive.
+    pub fn proceeded(&self, served: &palimpsest_lab::run::served::Served<'_>) {
+        if let Some(zones) = served.zones().filter(|_| self.facts.zones.is_some()) {
+            let changed = zones.changed().number();
+            if self.changed_zones.swap(changed, Ordering::Relaxed) < changed {
+                self.report(Event::ZONES_CHANGED);
+            }
+        }
+        if let Some(facts) = &self.facts.placement
+            && let Some((events, directives)) = served.placement_events()
+        {
+            self.placement().note(events, directives, facts, self.begin.elapsed());
+        }
     }
 
     fn controllers(&self) -> MutexGuard<'_, BTreeMap<u16, Arc<Controller>>> {
@@ -178,8 +240,12 @@ impl Subsystem {
 
     /// Tells all hosts that the drive takes no further writes.
     pub fn worn_out(&self) {
+        self.report(Event::WORN_OUT);
+    }
+
+    fn report(&self, event: Event) {
         let all: Vec<_> = self.controllers().values().cloned().collect();
-        all.iter().for_each(|controller| controller.report(Event::WORN_OUT));
+        all.iter().for_each(|controller| controller.report(event));
     }
 
     /// The command that connects a host to `address`.
@@ -236,9 +302,7 @@ impl Port for Served<'_, '_> {
             Engine::Timed(drive) => {
                 let (bytes, begin) = large.slab.lend();
                 let mut asked = *asked;
-                if let Ok(crate::request::Request::Write { at, .. }) = &mut asked.request {
-                    *at += begin;
-                }
+                asked.request.iter_mut().filter_map(Request::bytes_at).for_each(|at| *at += begin);
                 let served = drive.serve(client, &[asked], &bytes, &service.budget, service);
                 large.slab.take_back(bytes);
                 served

@@ -4,6 +4,9 @@
 //! which append the protocol's replies to an [`Outgoing`] buffer.
 
 use crate::wire;
+use palimpsest_lab::command::{Command, Directives, ZoneAction};
+use palimpsest_lab::ftl::zones::ZoneError;
+use palimpsest_lab::geometry::{Extent, RequestKind};
 use palimpsest_lab::nand::data::buffers::slabs::Loan;
 use std::io::{self, IoSlice, Write};
 
@@ -15,12 +18,67 @@ pub enum Request {
     Read { offset: u64, length: u32 },
     /// Writes the bytes that begin at `at` in the received memory.
     Write { offset: u64, length: u32, at: usize, durable: bool },
+    /// A write with a directive.
+    Directed { offset: u64, length: u32, at: usize, durable: bool, directive: Directive },
     /// Zeroes a range, which `unmap` allows to unmap.
     Zero { offset: u64, length: u32, unmap: bool, durable: bool },
     /// Unmaps a range.
     Trim { offset: u64, length: u32, durable: bool },
     /// Makes all writes durable.
     Flush,
+    /// An action on the zone at a sector, or on a reclaim unit handle.
+    Manage { sector: u64, sectors: u32, action: Management },
+}
+
+/// A directive of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Directive {
+    /// Zone Append: the drive chooses the place, at the write pointer of the zone.
+    Append,
+    /// The data goes to the reclaim unit handle of this placement identifier.
+    Place(u16),
+}
+
+/// A command without data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Management {
+    /// The action on a zone; [`ZoneAction::None`] resets it.
+    Zone(ZoneAction),
+    /// The reclaim unit handle of this placement identifier leaves its unit.
+    Update(u16),
+}
+
+impl Management {
+    /// The command of the drive, for the zone of `extent`.
+    pub fn command(self, extent: Extent) -> Command {
+        match self {
+            Management::Zone(action) => Command::new(RequestKind::Trim, extent).on_zone(action),
+            Management::Update(identifier) => Command::update(identifier),
+        }
+    }
+}
+
+impl Request {
+    /// The request without a directive of a write, and the directives.
+    #[inline]
+    pub fn split(self) -> (Request, Directives) {
+        let Request::Directed { offset, length, at, durable, directive } = self else {
+            return (self, Directives::NONE);
+        };
+        let directives = match directive {
+            Directive::Append => Directives { zone: ZoneAction::Append, ..Directives::NONE },
+            Directive::Place(placement) => Directives { placement, placed: true, ..Directives::NONE },
+        };
+        (Request::Write { offset, length, at, durable }, directives)
+    }
+
+    /// The place of a write's bytes in the received memory.
+    pub fn bytes_at(&mut self) -> Option<&mut usize> {
+        match self {
+            Request::Write { at, .. } | Request::Directed { at, .. } => Some(at),
+            _ => None,
+        }
+    }
 }
 
 /// A message of a client.
@@ -32,6 +90,18 @@ pub struct Asked {
     pub request: Result<Request, u32>,
     /// Whether the message is a read, refused or not: the form of the reply differs.
     pub is_read: bool,
+}
+
+impl Asked {
+    /// The same message after the drive has served it at `place`, which is the offset of a Zone Append.
+    #[inline]
+    #[must_use]
+    pub fn placed(mut self, place: u64) -> Asked {
+        if let Ok(Request::Directed { offset, directive: Directive::Append, .. }) = &mut self.request {
+            *offset = place;
+        }
+        self
+    }
 }
 
 /// The power failed since the client connected: the connection must end.
@@ -49,6 +119,8 @@ pub enum Refusal {
     Unreadable,
     /// The drive is worn out.
     WornOut,
+    /// The zone refuses the request, with this status.
+    Zone(ZoneError),
     Failed,
     PowerLost,
     Ending,
@@ -61,7 +133,9 @@ impl Refusal {
             Refusal::Malformed(error) => error,
             Refusal::Unaligned => wire::EINVAL,
             Refusal::Ending => wire::ESHUTDOWN,
-            Refusal::Unreadable | Refusal::WornOut | Refusal::Failed | Refusal::PowerLost => wire::EIO,
+            Refusal::Unreadable | Refusal::WornOut | Refusal::Zone(_) | Refusal::Failed | Refusal::PowerLost => {
+                wire::EIO
+            }
         }
     }
 }

@@ -149,7 +149,9 @@ impl<'a> Timed<'a> {
         let mut lost = Ok(());
         for asked in asked {
             let owed = match asked.request {
-                Ok(Request::Read { length, .. } | Request::Write { length, .. }) => u64::from(length) + 64,
+                Ok(Request::Read { length, .. } | Request::Write { length, .. } | Request::Directed { length, .. }) => {
+                    u64::from(length) + 64
+                }
                 _ => 64,
             };
             client.outbox.owe(owed);
@@ -237,12 +239,13 @@ impl<'a> Timed<'a> {
 
     /// Answers completed requests, and starts their next steps; then refuses all requests in flight after a failure.
     fn answer_completed(&self, state: &mut State<'a>, happened: Reply<()>, witness: &dyn Witness) {
+        witness.proceeded(&state.served);
         state.failure = happened.err();
         while let Some(done) = state.served.pop_done() {
             state.done(done);
         }
         let refusal = match state.failure.take() {
-            None | Some(Failure::Unreadable) => return,
+            None | Some(Failure::Unreadable | Failure::Zone(_)) => return,
             Some(Failure::PowerLost) => {
                 self.power_cuts.fetch_add(1, Ordering::SeqCst);
                 witness.power_lost();
@@ -270,10 +273,11 @@ fn is_whole(request: Request) -> bool {
     match request {
         Request::Read { offset, length }
         | Request::Write { offset, length, .. }
+        | Request::Directed { offset, length, .. }
         | Request::Zero { offset, length, .. } => {
             offset.is_multiple_of(SECTOR_BYTES) && u64::from(length).is_multiple_of(SECTOR_BYTES)
         }
-        Request::Trim { .. } | Request::Flush => true,
+        Request::Trim { .. } | Request::Flush | Request::Manage { .. } => true,
     }
 }
 
@@ -292,19 +296,24 @@ impl State<'_> {
             Extent { sector: first, sectors: end.saturating_sub(first) as u32 }
         };
         let flush = |durable| if durable { Then::Flush } else { Then::Nothing };
+        let (request, directives) = request.split();
         match request {
             Request::Read { offset, length } => {
                 self.submit(pending, Command::new(RequestKind::Read, within(offset, length)), Vec::new());
             }
             Request::Write { offset, length, at, durable } => {
                 let bytes = input[at..at + length as usize].to_vec();
-                let write = Command::new(RequestKind::Write, within(offset, length));
+                let write = Command::new(RequestKind::Write, within(offset, length)).with(directives);
                 self.submit(pending, write.with_fua(durable), bytes);
             }
             Request::Flush => {
                 pending.then = Then::Flush;
                 self.go_on(pending);
             }
+            Request::Manage { sector, sectors, action } => {
+                self.submit(pending, action.command(Extent { sector, sectors }), Vec::new());
+            }
+            Request::Directed { .. } => unreachable!("the directive was split off"),
             Request::Trim { offset, length, durable } => {
                 pending.then = flush(durable);
                 match within(offset, length) {
@@ -332,7 +341,8 @@ impl State<'_> {
             Then::Nothing => pending.answer(None),
             Then::Flush => self.submit(pending, Command::FLUSH, Vec::new()),
             Then::Zeroes { from, to, durable } => {
-                let end = to.min(from + ZEROES);
+                // Zeroes in a zone are one request, which the zone refuses or not.
+                let end = if self.served.zones().is_some() { to } else { to.min(from + ZEROES) };
                 pending.then = match (end < to, durable) {
                     (true, _) => Then::Zeroes { from: end, to, durable },
                     (false, true) => Then::Flush,
@@ -366,9 +376,10 @@ impl State<'_> {
     }
 
     /// A request, or a step of one, has completed.
-    fn done(&mut self, Done { flight, reply, at }: Done) {
+    fn done(&mut self, Done { flight, reply, sector, at }: Done) {
         self.depth.completed(self.served.in_flight());
-        let pending = self.pending[flight as usize].take().expect("it was in flight");
+        let mut pending = self.pending[flight as usize].take().expect("it was in flight");
+        pending.asked = pending.asked.placed(sector * SECTOR_BYTES);
         match (reply, pending.then) {
             (Err(failure), _) => pending.refuse(refusal(&failure)),
             (Ok(bytes), Then::Nothing) => {
@@ -391,6 +402,7 @@ impl State<'_> {
 fn refusal(failure: &Failure) -> Refusal {
     match failure {
         Failure::Unreadable => Refusal::Unreadable,
+        Failure::Zone(status) => Refusal::Zone(*status),
         Failure::WornOut(_) => Refusal::WornOut,
         Failure::PowerLost => Refusal::PowerLost,
         Failure::Drive(_) => Refusal::Failed,

@@ -154,7 +154,7 @@ impl Disk for Memory {
                     self.0[offset as usize..][..length].copy_from_slice(&memory[at..at + length]);
                 }
                 Request::Zero { offset, length, .. } => self.0[offset as usize..][..length as usize].fill(0),
-                Request::Trim { .. } | Request::Flush => {}
+                Request::Trim { .. } | Request::Flush | Request::Directed { .. } | Request::Manage { .. } => {}
             }
         }
         answer(Ok(&[]));

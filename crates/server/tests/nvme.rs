@@ -6,7 +6,8 @@
 mod kept_inputs;
 
 use kept_inputs::kept;
-use palimpsest_server::fuzzing::{commands, connect, fuzz_nvme, subsystem};
+use palimpsest_server::fuzzing::{commands, connect, fuzz_nvme, placed, subsystem, zoned};
+use palimpsest_server::nvme::Subsystem;
 use palimpsest_server::nvme::pdu::{self, Terms};
 use palimpsest_server::wire::Fault;
 use proptest::prelude::*;
@@ -74,6 +75,65 @@ fn data_is_asked_for_and_written() {
 }
 
 #[test]
+fn zones_refuse_wrong_fields() {
+    let send = |at, how| capsule(0x79, 1, [at, 0, 0, how, 0, 0], (0, 0x5A), &[]);
+    let report = |at, dwords, how| capsule(0x7A, 2, [at, 0, dwords, how, 0, 0], (4 * (dwords + 1), 0x5A), &[]);
+    let append = |at, blocks: u32| capsule(0x7D, 3, [at, 0, blocks - 1, 0, 0, 0], (512 * blocks, 0x5A), &[]);
+    let all = [
+        (send(16, 3), 0),
+        (send(17, 3), 2),
+        (send(0, 0x10), 2),
+        (send(128, 3), 0x80),
+        (send(0, 0x103), 0),
+        (send(0, 0x303), 2),
+        (send(0, 0x111), 2),
+        (report(0, 7, 0), 2),
+        (report(0, 1 << 20, 0), 2),
+        (report(0, 31, 1), 2),
+        (report(0, 31, 8 << 8), 2),
+        (report(128, 31, 0), 0x80),
+        (append(1, 1), 2),
+        (append(128, 1), 0x80),
+    ];
+    for (at, (said, status)) in all.into_iter().enumerate() {
+        let (answered, ended) = commands(&said, 1, PLAIN, &zoned(SIZE));
+        ended.unwrap();
+        assert_eq!(parts(&answered), [(pdu::RESPONSE, Some(status))], "command {at}");
+        let (answered, _) = commands(&said, 1, PLAIN, &subsystem(SIZE));
+        assert_eq!(parts(&answered), [(pdu::RESPONSE, Some(1))], "command {at} without zones");
+    }
+    let (answered, _) = commands(&report(40, 63, 0), 1, PLAIN, &zoned(SIZE));
+    assert_eq!(answered[0], pdu::C2H_DATA);
+    assert_eq!((answered[24], answered[24 + 64], answered[24 + 65]), (6, 2, 0x10), "six empty zones from zone 2 on");
+}
+
+#[test]
+fn handles_refuse_wrong_fields() {
+    let update = |identifiers: &[u16], operation: u32| {
+        let count = identifiers.len() as u32;
+        let data: Vec<u8> = identifiers.iter().flat_map(|one| one.to_le_bytes()).collect();
+        let padded = [data.clone(), vec![0; data.len() % 4]].concat();
+        capsule(0x1D, 1, [operation | (count - 1) << 16, 0, 0, 0, 0, 0], (data.len() as u32, 1), &padded)
+    };
+    let write = |directive: u32| capsule(1, 2, [0, 0, directive << 20, 1 << 16, 0, 0], (512, 1), &[7; 512]);
+    let all = [
+        (update(&[0, 2, 0x8001], 1), 0),
+        (update(&[0, 3], 1), 2),
+        (update(&[0; 7], 1), 2),
+        (update(&[0], 2), 2),
+        (write(2), 0),
+        (write(1), 2),
+    ];
+    for (at, (said, status)) in all.into_iter().enumerate() {
+        let (answered, ended) = commands(&said, 1, PLAIN, &placed(SIZE));
+        ended.unwrap();
+        assert_eq!(parts(&answered), [(pdu::RESPONSE, Some(status))], "command {at}");
+    }
+    let (answered, _) = commands(&write(2), 1, PLAIN, &subsystem(SIZE));
+    assert_eq!(parts(&answered), [(pdu::RESPONSE, Some(2))], "no directive without handles");
+}
+
+#[test]
 fn a_queue_takes_as_many_commands_as_it_has_entries() {
     let one = |id| capsule(1, id, [0, 0, 7, 0, 0, 0], (4096, 0x5A), &[]);
     let all: Vec<u8> = (0..128).flat_map(one).collect();
@@ -105,7 +165,10 @@ fn a_connection_begins_with_an_icreq_and_a_connect() {
 fn nearly_right() -> impl Strategy<Value = Vec<u8>> {
     let small = prop_oneof![4 => 0u32..20, 1 => Just(u32::MAX), 1 => any::<u32>()];
     let words = prop::array::uniform6(small);
-    let opcode = prop_oneof![4 => 0u8..13, 1 => Just(0x7F), 1 => Just(0x18), 1 => any::<u8>()];
+    let of_zones = prop_oneof![Just(0x79u8), Just(0x7A), Just(0x7D)];
+    let of_handles = prop_oneof![Just(0x12u8), Just(0x1D), Just(0x19), Just(0x1A)];
+    let general = prop_oneof![4 => 0u8..13, 1 => Just(0x7F), 1 => Just(0x18), 1 => any::<u8>()];
+    let opcode = prop_oneof![4 => general, 2 => of_zones, 1 => of_handles];
     let kind = prop_oneof![Just(1u8), Just(0x5A), any::<u8>()];
     let length = prop_oneof![Just(512u32), Just(4096), Just(16), 0u32..9000];
     let command = (opcode, 0u16..6, words, (length, kind), 0usize..1100)
@@ -131,10 +194,17 @@ proptest! {
 
     #[test]
     fn every_command_has_at_most_one_completion(bytes in nearly_right()) {
-        let (answered, _) = commands(&bytes, 1, PLAIN, &subsystem(SIZE));
-        let completes = |part: &&(u8, _)| matches!(part.0, pdu::RESPONSE | pdu::C2H_DATA);
-        let completions = parts(&answered).iter().filter(completes).count();
-        let commands = bytes.windows(3).filter(|head| head[0] == pdu::COMMAND && head[2] == 72).count();
-        prop_assert!(completions <= commands, "{completions} completions of {commands} commands");
+        for subsystem in [subsystem(SIZE), zoned(SIZE), placed(SIZE)] {
+            check_completions(&bytes, &subsystem)?;
+        }
     }
+}
+
+fn check_completions(bytes: &[u8], subsystem: &Subsystem) -> Result<(), TestCaseError> {
+    let (answered, _) = commands(bytes, 1, PLAIN, subsystem);
+    let completes = |part: &&(u8, _)| matches!(part.0, pdu::RESPONSE | pdu::C2H_DATA);
+    let completions = parts(&answered).iter().filter(completes).count();
+    let commands = bytes.windows(3).filter(|head| head[0] == pdu::COMMAND && head[2] == 72).count();
+    prop_assert!(completions <= commands, "{completions} completions of {commands} commands");
+    Ok(())
 }

@@ -22,6 +22,7 @@ mod verifier;
 mod write_back;
 mod zoned;
 
+pub use carried::Completed;
 pub use power::{Power, Recovery, explain};
 pub use reports::{Refused, Reports};
 pub use steps::Upcoming;

@@ -134,6 +134,13 @@ impl HostPort {
         std::mem::replace(&mut self.incoming, incoming)
     }
 
+    /// Moves the received data of the present write, a Zone Append, to `sector`, where the drive places the write.
+    pub fn place(&mut self, sector: u64) {
+        if let Some(incoming) = &mut self.incoming {
+            incoming.sector = sector;
+        }
+    }
+
     /// Sets the contents of whole subpages of later writes, from logical subpage `first` on, until the next call. With
     /// empty `contents` the host writes.
     pub(super) fn bring_subpages(&mut self, first: u32, contents: &[Data]) {

@@ -17,7 +17,7 @@ use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, first_subpages};
 use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
-use palimpsest_ftl_api::{Blueprint, Entry, Ftl, LayerFigures};
+use palimpsest_ftl_api::{Blueprint, Entry, Ftl, LayerFigures, PlacementEvents};
 
 pub const ENTRY: Entry = Entry {
     name: "page",
@@ -232,6 +232,10 @@ impl<M: Map> Ftl for Page<M> {
 
     fn check(&mut self, io: &Io) -> Result<(), String> {
         self.log.check(io)
+    }
+
+    fn placement_events(&self) -> Option<PlacementEvents> {
+        self.streams.with_invalid_events(self.log.placement_events())
     }
 
     fn figures(&self) -> LayerFigures {

@@ -21,7 +21,7 @@ use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::plan::port::{Piece, pieces};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
-use palimpsest_ftl_api::{Blueprint, Entry, Ftl, LayerFigures};
+use palimpsest_ftl_api::{Blueprint, Entry, Ftl, LayerFigures, PlacementEvents};
 
 pub const ENTRY: Entry = Entry {
     name: "subpage",
@@ -240,6 +240,10 @@ impl Ftl for Subpage {
 
     fn check(&mut self, io: &Io) -> Result<(), String> {
         self.log.check(io)
+    }
+
+    fn placement_events(&self) -> Option<PlacementEvents> {
+        self.streams.with_invalid_events(self.log.placement_events())
     }
 
     fn figures(&self) -> LayerFigures {

@@ -230,6 +230,11 @@ impl<M: Map> Log<M> {
         }
     }
 
+    /// The events that the log sees, if streams are handles.
+    pub fn placement_events(&self) -> Option<PlacementEvents> {
+        Some(self.handles.as_ref()?.events)
+    }
+
     /// The figures of the handles, if streams are handles.
     pub(super) fn placement(&self) -> Option<PlacementFigures> {
         let handles = self.handles.as_ref()?;

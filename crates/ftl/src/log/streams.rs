@@ -18,7 +18,7 @@ use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::state::State;
 use palimpsest_ftl_api::keys::Key;
 use palimpsest_ftl_api::settings::Settings;
-use palimpsest_ftl_api::{Entry, LayerFigures, Unfit, refuse_if};
+use palimpsest_ftl_api::{Entry, LayerFigures, PlacementEvents, Unfit, refuse_if};
 
 /// A classifier.
 pub trait Classify: Send + State {
@@ -142,6 +142,11 @@ impl StreamChooser {
             placement.events.invalid_placement_identifier = self.invalid;
         }
         figures
+    }
+
+    /// `events` with the writes whose handle the drive does not have.
+    pub fn with_invalid_events(&self, events: Option<PlacementEvents>) -> Option<PlacementEvents> {
+        events.map(|events| PlacementEvents { invalid_placement_identifier: self.invalid, ..events })
     }
 
     /// True if every write goes to stream 0, without learning.

@@ -24,8 +24,10 @@ use palimpsest_flash::nand::data::buffers::Step;
 use palimpsest_flash::nand::data::buffers::slabs::{Loan, Slab};
 use palimpsest_flash::nand::image::mount::Mounted;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
+use palimpsest_ftl_api::PlacementEvents;
 use palimpsest_ftl_api::plan::port::Incoming;
-use palimpsest_sim::drive::{Command, Verifier};
+use palimpsest_ftl_api::zones::{ZoneError, Zones};
+use palimpsest_sim::drive::{Command, Directives, Drive, Verifier};
 use palimpsest_workload::request::{Arrivals, Request, Source};
 use palimpsest_workload::trace::output::Recorder;
 
@@ -55,6 +57,8 @@ pub enum Failure {
     Unreadable,
     /// The drive is worn out, for this reason, and can only be read.
     WornOut(String),
+    /// The drive refused the request, which has no effect, with this status of a zone.
+    Zone(ZoneError),
     /// The drive failed.
     Drive(Error),
 }
@@ -114,6 +118,19 @@ impl<'a> Served<'a> {
         Self::with_any_payload(resolved, options, keep, watcher)
     }
 
+    /// [`Self::keep`], also for a drive with zones, whose clients send commands of zones.
+    ///
+    /// # Errors
+    /// As [`Self::keep`].
+    pub fn keep_zoned(
+        resolved: &Resolved,
+        options: &Options,
+        keep: Option<Keep>,
+        watcher: Watcher<'a>,
+    ) -> Result<Self> {
+        Self::open(resolved, options, keep, true, watcher)
+    }
+
     /// [`Self::keep`], also for a drive that stores no bytes: its writes bring none, and its reads return none.
     ///
     /// # Errors
@@ -124,10 +141,20 @@ impl<'a> Served<'a> {
         keep: Option<Keep>,
         watcher: Watcher<'a>,
     ) -> Result<Self> {
+        Self::open(resolved, options, keep, false, watcher)
+    }
+
+    fn open(
+        resolved: &Resolved,
+        options: &Options,
+        keep: Option<Keep>,
+        takes_zones: bool,
+        watcher: Watcher<'a>,
+    ) -> Result<Self> {
         let mut session = Session::new(&resolved.drive, options, watcher)?;
-        if session.drive.ftl.zones().is_some() {
-            let what = "clients of a served drive send no commands of zones; expected a layer without zones";
-            return Err(Error::input("--ftl", what));
+        if session.drive.zones().is_some() && !takes_zones {
+            let expected = "expected a layer without zones, or palimpsest nvme";
+            return Err(Error::input("--ftl", format!("these clients send no commands of zones; {expected}")));
         }
         if !resolved.drive.namespaces.0.is_empty() {
             let what = "the clients of a served drive address one range; expected ssd.namespaces = none";
@@ -144,6 +171,7 @@ impl<'a> Served<'a> {
         session.start_timing()?;
         session.drive.power.drops_requests = true;
         session.start_measuring();
+        session.drive.reports.refused.clear();
         session.go_on_with_ages();
         session.expect(Phase::Run, 0)?;
         let drive = &resolved.drive;
@@ -235,6 +263,23 @@ impl<'a> Served<'a> {
         self.resolved.drive.loses_power() || self.kept
     }
 
+    /// The zones, if the drive has some.
+    pub fn zones(&self) -> Option<&Zones> {
+        self.session.drive.zones()
+    }
+
+    /// The first sector of the last request; of a Zone Append that the drive chose.
+    pub fn placed(&self) -> u64 {
+        self.session.drive.io.present.placed.sector
+    }
+
+    /// The events of reclaim unit handles since the drive was new, if the layer has handles, and the directives of the
+    /// last planned request.
+    pub fn placement_events(&self) -> Option<(PlacementEvents, Directives)> {
+        let Drive { ftl, io, .. } = &self.session.drive;
+        Some((ftl.placement_events()?, io.present.directives))
+    }
+
     /// Serves the write `command`, whose extent must be in the drive, from `bytes` at `at`. `bytes` is returned.
     ///
     /// # Errors
@@ -258,12 +303,14 @@ impl<'a> Served<'a> {
         let extent = command.extent;
         let bytes = extent.sectors as usize * SECTOR_BYTES as usize;
         assert!(slab.len() >= bytes && fingerprints.len() == extent.sectors as usize, "a write brings its bytes");
+        // A drive with zones may refuse the write, or place it elsewhere.
+        let is_zoned = self.session.drive.zones().is_some();
         let buffers = self.session.drive.io.buffers();
         let per_subpage = buffers.subpage_bytes() as u64 / SECTOR_BYTES;
         let mut incoming = std::mem::take(&mut self.incoming);
         (incoming.sector, incoming.fingerprints) = (extent.sector, std::mem::take(fingerprints));
         incoming.subpages.0 = (extent.sector / per_subpage) as u32;
-        let is_whole = slab.len() == bytes && extent.sector.is_multiple_of(per_subpage);
+        let is_whole = !is_zoned && slab.len() == bytes && extent.sector.is_multiple_of(per_subpage);
         let adopted = is_whole && buffers.adopt(slab, &mut incoming.subpages.1);
         if !adopted {
             (incoming.bytes, incoming.at) = slab.lend();
@@ -353,15 +400,32 @@ impl<'a> Served<'a> {
             Err(Error::WornOut(why)) => return Err(self.end_life(command, why)),
             done => done?,
         }
+        let refused = self.take_refused();
         let session = &mut self.session;
         if session.drive.power.cuts > cuts {
             return Err(Failure::PowerLost);
+        }
+        if let Some(error) = refused {
+            return Err(Failure::Zone(error));
         }
         session.tally(command);
         if self.kept {
             session.note_in_image(command)?;
         }
         Ok(session.watch_one()?)
+    }
+
+    /// The status of the last request, if a drive with zones refused it. A power cut reads zones that may refuse, too.
+    fn take_refused(&mut self) -> Option<ZoneError> {
+        self.session.drive.reports.refused.drain(..).next_back().map(|refused| refused.error)
+    }
+
+    /// Serves a command without data: an action on zones, or the update of a reclaim unit handle.
+    ///
+    /// # Errors
+    /// [`Failure`]: a power cut, a refusal, errors of flash.
+    pub fn manage(&mut self, command: Command) -> Reply<()> {
+        self.serve(command)
     }
 
     /// Serves `command`, and waits for its completion.

@@ -50,7 +50,7 @@ pub fn mount(
         false => ask(Some(progress)),
     };
     let image = (settings.image.as_deref(), settings.image_sync);
-    let mut served = open_drive(resolved, options, image, say, &mut watcher)?;
+    let mut served = open_drive(resolved, options, image, false, say, &mut watcher)?;
     record.into_iter().for_each(|recorder| served.record(recorder));
     mounted.store(true, Ordering::Relaxed);
     let volume = Mutex::new(Volume::open(served, &settings.scheme)?);

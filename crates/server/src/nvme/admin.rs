@@ -1,16 +1,16 @@
 //! Admin commands, and the commands of Fabrics for properties.
 //!
 //! Sources: NVM Express Base Specification 2.0, section 5; NVM Express over Fabrics 1.1, section 3. Ignored: firmware
-//! updates, namespace management, format, sanitize, self-test, directives, virtualization, telemetry.
+//! updates, namespace management, format, sanitize, self-test, virtualization, telemetry.
 
 use super::controller::Controller;
 use super::discovery;
-use super::entry::{Command, FABRICS};
+use super::entry::{Command, FABRICS, Place};
 use super::features::{self, capabilities};
 use super::identify::{self, VERSION};
 use super::logs::{self, Wanted};
 use super::status::{self, Status};
-use super::{Facts, Subsystem};
+use super::{Facts, Subsystem, placement, zones};
 use crate::page::Shown;
 use std::net::SocketAddr;
 
@@ -38,6 +38,8 @@ pub enum Outcome {
     /// Success with this result.
     Done(u64),
     Data(Vec<u8>),
+    /// Data, and a result.
+    DataAnd(Vec<u8>, u64),
     /// Success once all writes are durable.
     Flushed,
     /// The answer comes with an event.
@@ -53,11 +55,17 @@ pub struct Context<'c> {
     pub address: Option<SocketAddr>,
 }
 
-/// Executes `command`.
+/// Admin commands for the namespace of `facts`.
+pub fn opcodes(facts: &Facts) -> Vec<u8> {
+    let directives = [placement::DIRECTIVE_SEND, placement::DIRECTIVE_RECEIVE];
+    OPCODES.into_iter().chain(facts.placement.map(|_| directives).into_iter().flatten()).collect()
+}
+
+/// Executes `command`, whose capsule brought `data`.
 ///
 /// # Errors
 /// The status of a failed command.
-pub fn execute(command: &Command, context: &Context<'_>) -> Result<Outcome, Status> {
+pub fn execute(command: &Command, data: &[u8], context: &Context<'_>) -> Result<Outcome, Status> {
     let controller = context.controller;
     if command.opcode() == FABRICS {
         return fabrics(command, controller);
@@ -76,8 +84,11 @@ pub fn execute(command: &Command, context: &Context<'_>) -> Result<Outcome, Stat
             let (queue, aborted) = (command.dword(10) as u16, (command.dword(10) >> 16) as u16);
             Ok(Outcome::Done(u64::from(!(queue == 0 && controller.abort_event(aborted)))))
         }
-        SET_FEATURES => set_features(command, controller),
-        GET_FEATURES => get_features(command, controller),
+        SET_FEATURES => set_features(command, data, context),
+        GET_FEATURES => get_features(command, context),
+        placement::DIRECTIVE_SEND | placement::DIRECTIVE_RECEIVE if !controller.is_discovery => {
+            placement::direct(command, context.facts)
+        }
         EVENT_REQUEST => controller.request_event(command.id()).map(|()| Outcome::Later),
         KEEP_ALIVE => {
             controller.keep_alive();
@@ -92,15 +103,15 @@ fn get_log_page(command: &Command, context: &Context<'_>) -> Result<Outcome, Sta
     let log = match wanted.log {
         logs::DISCOVERY if controller.is_discovery => discovery::log(context.subsystem, context.address),
         _ if controller.is_discovery => return Err(status::INVALID_LOG_PAGE),
-        _ => logs::log(&wanted, command.namespace(), context)?,
+        _ => logs::log(&wanted, command, context)?,
     };
     let part = wanted.part(&log)?;
     wanted.read_by(controller);
     Ok(Outcome::Data(part))
 }
 
-fn set_features(command: &Command, controller: &Controller) -> Result<Outcome, Status> {
-    let (what, value) = (command.dword(10), command.dword(11));
+fn set_features(command: &Command, data: &[u8], context: &Context<'_>) -> Result<Outcome, Status> {
+    let (what, value, controller) = (command.dword(10), command.dword(11), context.controller);
     if what & 1 << 31 != 0 {
         return Err(status::NOT_SAVEABLE);
     }
@@ -112,12 +123,27 @@ fn set_features(command: &Command, controller: &Controller) -> Result<Outcome, S
         features::QUEUES if controller.has_queues() => return Err(status::SEQUENCE_ERROR),
         features::QUEUES if value & 0xFFFF == 0xFFFF || value >> 16 == 0xFFFF => return Err(status::INVALID_FIELD),
         features::QUEUES => return Ok(Outcome::Done(features::queues().into())),
+        feature @ (placement::MODE | placement::EVENTS_ENABLED) if !controller.is_discovery => {
+            let named = command.data_bytes();
+            let data = match feature {
+                placement::MODE => data,
+                _ => match command.data_from_host(named, data.len())? {
+                    Place::Capsule(at) => &data[at..at + named as usize],
+                    Place::Transport => return Err(status::SGL_TYPE_INVALID),
+                },
+            };
+            return placement::set(feature, command, data, context);
+        }
+        features::EVENTS if value & zones::EVENT_BIT != 0 && context.facts.zones.is_none() => {
+            return Err(status::INVALID_FIELD);
+        }
         feature => controller.with_features(|features| features.set(feature, value))?,
     }
     Ok(Outcome::Done(0))
 }
 
-fn get_features(command: &Command, controller: &Controller) -> Result<Outcome, Status> {
+fn get_features(command: &Command, context: &Context<'_>) -> Result<Outcome, Status> {
+    let controller = context.controller;
     let (feature, select) = (command.dword(10) as u8, command.dword(10) >> 8 & 7);
     let fixed = |value: u32, is_changeable| match select {
         0..=2 => Ok(value),
@@ -135,6 +161,9 @@ fn get_features(command: &Command, controller: &Controller) -> Result<Outcome, S
             }
             command.check_data_to_host(HOST_ID_BYTES)?;
             return Ok(Outcome::Data(controller.host.id.to_vec()));
+        }
+        placement::MODE | placement::EVENTS_ENABLED if !controller.is_discovery => {
+            return placement::get(feature, select, command, context);
         }
         _ => controller.with_features(|features| features.get(feature, select))?,
     };

@@ -11,7 +11,7 @@ use super::entry::{Command, FABRICS, Place};
 use super::io::{self, Plan};
 use super::pdu::{self, Broken, Next, Pdu, broken};
 use super::queue::{Completions, Queue};
-use super::status;
+use super::{placement, status, zones};
 use crate::input::{Input, Large};
 use crate::patience::Share;
 use crate::request::{Asked, PowerLost, Request};
@@ -26,6 +26,14 @@ const TOGETHER: u64 = 160 << 10;
 
 /// Memory of received writes that is kept for the next ones.
 const SPARE: usize = 4;
+
+/// The effect of a management command.
+pub enum Managed {
+    /// Requests to the drive; none for a command without an effect.
+    Requests(Vec<Request>),
+    /// The data of a command that reads.
+    Data(Vec<u8>),
+}
 
 /// The drive and the replies of a connection.
 pub trait Port {
@@ -42,9 +50,7 @@ pub trait Port {
     fn serve_large(&mut self, asked: &Asked, large: &mut Large, out: &mut Completions) -> Result<(), PowerLost> {
         let (mut bytes, begin) = large.slab.lend();
         let mut asked = *asked;
-        if let Ok(Request::Write { at, .. }) = &mut asked.request {
-            *at += begin;
-        }
+        asked.request.iter_mut().filter_map(Request::bytes_at).for_each(|at| *at += begin);
         let served = self.serve(&[asked], &mut bytes, out);
         large.slab.take_back(bytes);
         served
@@ -252,7 +258,9 @@ impl<'c, S: Stream, P: Port> Connection<'c, S, P> {
         for asked in asked {
             self.batch.push(*asked);
             self.batch_bytes += match asked.request {
-                Ok(Request::Read { length, .. } | Request::Write { length, .. }) => u64::from(length),
+                Ok(Request::Read { length, .. } | Request::Write { length, .. } | Request::Directed { length, .. }) => {
+                    u64::from(length)
+                }
                 _ => 0,
             };
         }
@@ -269,7 +277,7 @@ impl<'c, S: Stream, P: Port> Connection<'c, S, P> {
             let what = "more commands are in flight than the queue has entries";
             return Err(broken(pdu::WRONG_SEQUENCE, 0, self.header(pdu), what).into());
         }
-        let begin = self.input.begin + pdu.data.start;
+        let (begin, in_capsule) = (self.input.begin + pdu.data.start, pdu.data.len());
         let data = &self.input.bytes[begin..self.input.begin + pdu.data.end];
         let digest = self.input.begin + pdu.data.end;
         let is_damaged = pdu.has_data_digest && crc32c::crc32c(data) != pdu::u32_at(&self.input.bytes, digest);
@@ -283,18 +291,22 @@ impl<'c, S: Stream, P: Port> Connection<'c, S, P> {
             return Ok(());
         }
         if self.is_admin() {
-            return self.execute(&command);
+            return self.execute(&command, begin, in_capsule);
         }
-        self.plan(&command, begin, pdu.data.len())
+        self.plan(&command, begin, in_capsule)
     }
 
-    /// Executes an admin command.
-    fn execute(&mut self, command: &Command) -> Result<(), Stop> {
+    /// Executes an admin command, with `in_capsule` bytes of data from `begin` of the input on.
+    fn execute(&mut self, command: &Command, begin: usize, in_capsule: usize) -> Result<(), Stop> {
         let id = command.id();
-        match admin::execute(command, &self.context) {
+        let data = &self.input.bytes[begin..begin + in_capsule];
+        match admin::execute(command, data, &self.context) {
             Err(status) => self.out.complete(id, status, 0),
             Ok(Outcome::Done(result)) => self.out.complete(id, status::SUCCESS, result),
             Ok(Outcome::Data(data)) => self.queue.complete_with(&mut self.out.out.bytes, id, &data),
+            Ok(Outcome::DataAnd(data, result)) => {
+                self.queue.complete_with_result(&mut self.out.out.bytes, id, &data, result);
+            }
             Ok(Outcome::Flushed) => return self.ask(&[self.queue.ask(id, Request::Flush)]),
             Ok(Outcome::Later) => {}
         }
@@ -314,7 +326,12 @@ impl<'c, S: Stream, P: Port> Connection<'c, S, P> {
             self.out.complete(id, status::INVALID_OPCODE, 0);
             return Ok(());
         }
-        let planned = match self.queue.controller.is_ready() {
+        let (is_ready, context) = (self.queue.controller.is_ready(), &self.context);
+        let managed = zones::manage(command, context).or_else(|| placement::manage(command, context));
+        if let Some(managed) = managed.filter(|_| is_ready) {
+            return self.manage(id, managed);
+        }
+        let planned = match is_ready {
             true => Plan::new(command, self.context.facts, self.queue.controller.writes_through()),
             false => Err(status::SEQUENCE_ERROR),
         };
@@ -333,18 +350,37 @@ impl<'c, S: Stream, P: Port> Connection<'c, S, P> {
         Ok(())
     }
 
+    /// Executes or answers a management command.
+    fn manage(&mut self, id: u16, managed: Result<Managed, status::Status>) -> Result<(), Stop> {
+        let requests = match managed {
+            Ok(Managed::Data(data)) => {
+                self.queue.complete_with(&mut self.out.out.bytes, id, &data);
+                return Ok(());
+            }
+            Ok(Managed::Requests(requests)) => Ok(requests),
+            Err(status) => Err(status),
+        };
+        let asked = requests.map(|requests| self.queue.ask_some(id, &requests));
+        self.ask_or_complete(id, asked)
+    }
+
     /// Asks the drive for a command whose data begins at `at` of the input.
     fn begin(&mut self, id: u16, plan: Plan, at: usize) -> Result<(), Stop> {
         match plan {
             Plan::Ask(request) => return self.ask(&[self.queue.ask(id, request)]),
-            Plan::Write { offset, length, durable } => {
-                return self.ask(&[self.queue.ask(id, Request::Write { offset, length, at, durable })]);
+            Plan::Write { offset, length, durable, directive } => {
+                return self.ask(&[self.asked(id, io::write(offset, length, at, durable, directive))]);
             }
             _ => {}
         }
         let data = at..at + plan.brings() as usize;
         let asked = asked_and_held(id, plan, &self.queue, &self.context, &self.input.bytes[data]);
         self.ask_or_complete(id, asked)
+    }
+
+    /// A write, which completes with its block if it is a Zone Append.
+    fn asked(&self, id: u16, write: Request) -> Asked {
+        self.queue.ask(id, write).in_blocks(self.context.facts.block_bytes)
     }
 
     fn ask_or_complete(&mut self, id: u16, asked: Result<Vec<Asked>, status::Status>) -> Result<(), Stop> {
@@ -419,8 +455,8 @@ impl<'c, S: Stream, P: Port> Connection<'c, S, P> {
         let id = transfer.command;
         if transfer.is_damaged {
             self.out.complete(id, status::TRANSIENT_TRANSPORT_ERROR, 0);
-        } else if let Plan::Write { offset, length, durable } = transfer.plan {
-            let asked = self.queue.ask(id, Request::Write { offset, length, at: 0, durable });
+        } else if let Plan::Write { offset, length, durable, directive } = transfer.plan {
+            let asked = self.asked(id, io::write(offset, length, 0, durable, directive));
             let served = self.port.serve_large(&asked, &mut transfer.large, &mut self.out);
             if served.is_err() {
                 self.port.send(&mut self.out)?;
@@ -454,8 +490,10 @@ fn asked_and_held(
         }
         Plan::Deallocate { acts: false, .. } => Ok(Vec::new()),
         Plan::Deallocate { used, .. } => {
-            let requests = io::deallocations(&data[..used as usize], context.facts)?;
-            Ok(if requests.is_empty() { Vec::new() } else { queue.ask_all(id, &requests, None) })
+            Ok(queue.ask_some(id, &io::deallocations(&data[..used as usize], context.facts)?))
+        }
+        Plan::Update { used, .. } => {
+            Ok(queue.ask_some(id, &placement::updates(&data[..used as usize], context.facts)?))
         }
         Plan::Ask(_) | Plan::Write { .. } => unreachable!("one request answers the command"),
     }

@@ -6,6 +6,7 @@
 use super::features::Features;
 use super::queue::Queue;
 use super::status::{self, Status};
+use super::zones;
 use crate::outbox::Outbox;
 use crate::socket::Socket;
 use std::collections::{BTreeMap, VecDeque};
@@ -50,11 +51,17 @@ pub struct Event {
     pub information: u8,
     /// The log page with more about the event; reading it allows the next event of this kind.
     pub log: u8,
+    /// The subject: a namespace, or 0.
+    pub subject: u32,
 }
 
 impl Event {
+    /// The drive made zones read only or offline.
+    pub const ZONES_CHANGED: Event =
+        Event { kind: 2, information: 0xEF, log: zones::CHANGED_ZONES, subject: super::identify::NAMESPACE };
+
     /// The drive takes no further writes: a warning of the SMART log (reliability of the subsystem).
-    pub const WORN_OUT: Event = Event { kind: 1, information: 0, log: super::logs::SMART };
+    pub const WORN_OUT: Event = Event { kind: 1, information: 0, log: super::logs::SMART, subject: 0 };
 }
 
 /// An entry of the error log.
@@ -75,6 +82,8 @@ struct State {
     /// Events that no request has taken, and the kinds that wait until the host reads their log.
     events: VecDeque<Event>,
     reported: u8,
+    /// Failed zones that the host knows of.
+    zones: zones::Reported,
     /// Asynchronous event requests in flight.
     requests: VecDeque<u16>,
     errors: VecDeque<ErrorEntry>,
@@ -132,6 +141,22 @@ impl Controller {
     /// Whether commands beyond those of Fabrics are allowed.
     pub fn is_ready(&self) -> bool {
         self.state().status & (READY | FATAL | SHUTDOWN) == READY
+    }
+
+    /// Whether the host enabled all command sets that the controller has.
+    pub fn takes_command_sets(&self) -> bool {
+        self.state().configuration >> 4 & 7 == 6
+    }
+
+    /// The zones of `failed` that the host does not know of, which it then does unless these `stay`.
+    pub fn fresh_zones(&self, failed: &zones::Reported, stay: bool) -> Vec<u32> {
+        let mut state = self.state();
+        let fresh = failed.iter().filter(|(zone, now)| state.zones.get(zone) != Some(now)).map(|(&zone, _)| zone);
+        let fresh = fresh.collect();
+        if !stay {
+            state.zones.clone_from(failed);
+        }
+        fresh
     }
 
     /// Sets the controller's configuration; returns whether the host shuts the controller down.
@@ -273,8 +298,8 @@ impl Controller {
     /// Allows the next event about log page `log`, which the host has read.
     pub fn clear_event(&self, log: u8) {
         let mut state = self.state();
-        if log == super::logs::SMART {
-            state.reported &= !(1 << Event::WORN_OUT.kind);
+        for event in [Event::WORN_OUT, Event::ZONES_CHANGED].iter().filter(|event| event.log == log) {
+            state.reported &= !(1 << event.kind);
         }
         state.deliver();
     }
@@ -311,6 +336,7 @@ impl State {
             let Some(request) = self.requests.pop_front() else { return };
             self.reported |= 1 << event.kind;
             let result = u64::from(event.kind) | u64::from(event.information) << 8 | u64::from(event.log) << 16;
+            let result = result | u64::from(event.subject) << 32;
             let mut reply = Vec::new();
             queue.complete(&mut reply, request, status::SUCCESS, result);
             outbox.deliver(reply, 0, None);

@@ -5,13 +5,14 @@
 
 use super::controller::{Event, MOST_QUEUES};
 use super::status::{self, Status};
+use super::zones::EVENT_BIT;
 
 const POWER_MANAGEMENT: u8 = 0x02;
 const TEMPERATURE_THRESHOLD: u8 = 0x04;
 const ERROR_RECOVERY: u8 = 0x05;
 const WRITE_CACHE: u8 = 0x06;
 pub const QUEUES: u8 = 0x07;
-const EVENTS: u8 = 0x0B;
+pub const EVENTS: u8 = 0x0B;
 pub const KEEP_ALIVE: u8 = 0x0F;
 const COMMAND_SETS: u8 = 0x19;
 pub const HOST_ID: u8 = 0x81;
@@ -32,7 +33,7 @@ const SIMPLE: [Simple; 8] = [
     Simple { id: ERROR_RECOVERY, default: 0, settable: 0xFFFF, is_namespace_specific: true },
     Simple { id: WRITE_CACHE, default: 1, settable: 1, is_namespace_specific: false },
     Simple { id: 0x0A, default: 0, settable: 1, is_namespace_specific: false },
-    Simple { id: EVENTS, default: 0x1FF, settable: 0x1FF, is_namespace_specific: false },
+    Simple { id: EVENTS, default: 0x1FF, settable: 0x1FF | EVENT_BIT, is_namespace_specific: false },
     Simple { id: COMMAND_SETS, default: 0, settable: 0, is_namespace_specific: false },
 ];
 
@@ -61,8 +62,12 @@ impl Features {
 
     /// Whether the host wants reports of `event`.
     pub fn wants(&self, event: Event) -> bool {
-        // Bits of the SMART log's critical warnings: bit 2 is reliability, bit 3 read-only media.
-        event != Event::WORN_OUT || self.value(EVENTS) & 0b1100 != 0
+        match event {
+            // Bits of the SMART log's critical warnings: bit 2 is reliability, bit 3 read-only media.
+            Event::WORN_OUT => self.value(EVENTS) & 0b1100 != 0,
+            Event::ZONES_CHANGED => self.value(EVENTS) & EVENT_BIT != 0,
+            _ => true,
+        }
     }
 
     /// Sets feature `id` to `value`.
@@ -72,7 +77,7 @@ impl Features {
     pub fn set(&mut self, id: u8, value: u32) -> Result<(), Status> {
         let at = find(id)?;
         if value & !SIMPLE[at].settable != 0 {
-            return Err(status::INVALID_FIELD);
+            return Err(if id == COMMAND_SETS { status::COMBINATION_REJECTED } else { status::INVALID_FIELD });
         }
         self.0[at] = value;
         Ok(())

@@ -9,7 +9,7 @@ use super::entry::{Command, Structure};
 use super::logs::ENDURANCE_GROUP_ID;
 use super::pdu::IN_CAPSULE;
 use super::status::{self, Status};
-use super::{Facts, MOST_TRANSFER};
+use super::{Facts, MOST_TRANSFER, placement, zones};
 
 /// Bytes of the data of Identify.
 pub const BYTES: usize = 4096;
@@ -28,6 +28,11 @@ const BLOCK_FORMATS: [u32; 2] = [9, 12];
 
 /// The NVM command set.
 const NVM: u8 = 0;
+
+/// The command set of the namespace.
+fn command_set(facts: &Facts) -> u8 {
+    if facts.zones.is_some() { zones::COMMAND_SET } else { NVM }
+}
 
 /// The data that `command` asks for.
 ///
@@ -55,16 +60,23 @@ pub fn identify(command: &Command, controller: &Controller, nqn: &str, facts: &F
     match (what, set) {
         (0x00 | 0x11, _) => in_range().map(|()| of_namespace(facts)),
         (0x01, _) => Ok(of_controller(controller, nqn, facts)),
-        (0x02 | 0x10, _) | (0x07 | 0x1A, NVM) => list(namespace),
+        (0x02 | 0x10, _) => list(namespace),
+        (0x07 | 0x1A, set) if set == command_set(facts) => list(namespace),
+        (0x07 | 0x1A, NVM) => Ok(vec![0; BYTES]),
         (0x03, _) => in_range().map(|()| descriptors(facts)),
         (0x04, _) => Ok(vec![0; BYTES]),
         (0x05 | 0x1B, NVM) => in_range().map(|()| vec![0; BYTES]),
-        (0x06, NVM) => Ok(of_command_set()),
+        (0x06, NVM) => Ok(of_command_set(facts)),
+        (0x05 | 0x1B, zones::COMMAND_SET) => {
+            in_range()?;
+            facts.zones.as_ref().map(zones::of_namespace).ok_or(status::INVALID_FIELD)
+        }
+        (0x06, zones::COMMAND_SET) if facts.zones.is_some() => Ok(zones::of_command_set()),
         (0x08, _) => in_range().map(|()| independent()),
         (0x12, _) => in_range().map(|()| controllers(command, controller)),
         (0x13, _) => Ok(controllers(command, controller)),
         (0x19, _) => Ok(endurance_groups(command)),
-        (0x1C, _) => Ok(command_sets()),
+        (0x1C, _) => Ok(command_sets(facts)),
         _ => Err(status::INVALID_FIELD),
     }
 }
@@ -94,10 +106,17 @@ fn of_controller(controller: &Controller, nqn: &str, facts: &Facts) -> Vec<u8> {
     // A volatile write cache, whose flush takes all namespaces.
     page.u8(525, 0b111).u32(540, 1);
     // One power state, whose power is not reported.
+    zones::of_controller(&mut page, facts);
+    placement::of_controller(&mut page, facts);
     page.0
 }
 
 fn formats(page: &mut Structure, facts: &Facts) {
+    if facts.zones.is_some() {
+        // Zones have the only format that they are written in.
+        page.u32(128, facts.block_bytes.trailing_zeros() << 16);
+        return;
+    }
     page.u8(25, BLOCK_FORMATS.len() as u8 - 1);
     let at = BLOCK_FORMATS.iter().position(|&format| 1 << format == facts.block_bytes).unwrap_or(0);
     page.u8(26, at as u8);
@@ -114,7 +133,10 @@ fn of_namespace(facts: &Facts) -> Vec<u8> {
     let unit_less_one = (unit - 1) as u16;
     // The best sizes of writes and deallocations.
     page.u8(24, 1 << 4);
-    if facts.trims_last {
+    if facts.zones.is_some() {
+        // Blocks that were not written read as zeroes.
+        page.u8(33, 1);
+    } else if facts.trims_last {
         page.u8(33, 0b1001);
     }
     page.bytes(48, &facts.bytes().to_le_bytes());
@@ -130,14 +152,15 @@ fn descriptors(facts: &Facts) -> Vec<u8> {
     let mut page = Structure::new(BYTES);
     page.u8(0, 2).u8(1, 16).bytes(4, &facts.uuid);
     page.u8(20, 3).u8(21, 16).bytes(24, &facts.uuid);
-    page.u8(40, 4).u8(41, 1).u8(44, NVM);
+    page.u8(40, 4).u8(41, 1).u8(44, command_set(facts));
     page.0
 }
 
-/// Limits of the NVM command set: verify as long as a transfer; the others without a limit.
-fn of_command_set() -> Vec<u8> {
-    let mut page = Structure::new(BYTES);
-    page.u8(0, MOST_TRANSFER.trailing_zeros() as u8 - 12);
+/// Limits of the NVM command set: verify as long as a transfer, and so zeroes in zones, which are written; the others
+/// without a limit.
+fn of_command_set(facts: &Facts) -> Vec<u8> {
+    let (mut page, transfer) = (Structure::new(BYTES), MOST_TRANSFER.trailing_zeros() as u8 - 12);
+    page.u8(0, transfer).u8(1, if facts.zones.is_some() { transfer } else { 0 });
     page.0
 }
 
@@ -166,9 +189,9 @@ fn controllers(command: &Command, controller: &Controller) -> Vec<u8> {
     list.0
 }
 
-/// Combinations of command sets: NVM alone.
-fn command_sets() -> Vec<u8> {
+/// Combinations of command sets: NVM, with zones if the namespace has them.
+fn command_sets(facts: &Facts) -> Vec<u8> {
     let mut list = Structure::new(BYTES);
-    list.u64(0, 1 << NVM);
+    list.u64(0, 1 << NVM | 1 << command_set(facts));
     list.0
 }

@@ -9,6 +9,7 @@ use super::controller::Controller;
 use super::entry::{Command, Structure};
 use super::identify::{ALL_NAMESPACES, NAMESPACE};
 use super::status::{self, Status};
+use super::{Facts, placement, zones};
 use crate::page::figures;
 use serde_json::Value;
 
@@ -39,6 +40,8 @@ pub struct Wanted {
     pub subject: u16,
     /// Whether the event that led to the log stays reported.
     retains_event: bool,
+    /// The choice of some logs.
+    specific: u8,
 }
 
 /// Most bytes of one part.
@@ -61,7 +64,8 @@ impl Wanted {
         }
         command.check_data_to_host(length as u32)?;
         let subject = (more >> 16) as u16;
-        Ok(Wanted { log: what as u8, length, offset, subject, retains_event: what & 1 << 15 != 0 })
+        let (retains_event, specific) = (what & 1 << 15 != 0, (what >> 8 & 0x7F) as u8);
+        Ok(Wanted { log: what as u8, length, offset, subject, retains_event, specific })
     }
 
     /// The wanted part of `log`; zeroes beyond its end.
@@ -88,18 +92,21 @@ impl Wanted {
 ///
 /// # Errors
 /// The status of an unknown page, namespace or endurance group.
-pub fn log(wanted: &Wanted, namespace: u32, context: &Context<'_>) -> Result<Vec<u8>, Status> {
+pub fn log(wanted: &Wanted, command: &Command, context: &Context<'_>) -> Result<Vec<u8>, Status> {
     let (log, controller, shown) = (wanted.log, context.controller, context.shown);
+    let (namespace, command_set) = (command.namespace(), command.byte(59));
     if log == SMART && !matches!(namespace, 0 | NAMESPACE | ALL_NAMESPACES) {
         return Err(status::INVALID_NAMESPACE);
     }
     match log {
-        SUPPORTED => Ok(supported()),
+        SUPPORTED => Ok(supported(context.facts)),
         ERRORS => Ok(errors(controller)),
         SMART => Ok(smart(&figures(shown), controller.errors().1, context.subsystem.begin.elapsed().as_secs())),
         FIRMWARE => Ok(firmware()),
         CHANGED_NAMESPACES => Ok(vec![0; 4096]),
-        EFFECTS => Ok(effects()),
+        EFFECTS => effects(context.facts, command_set),
+        zones::CHANGED_ZONES => zones::changed(context, namespace, wanted.retains_event),
+        log if placement::LOGS.contains(&log) => placement::log(log, wanted.subject, wanted.specific & 1 != 0, context),
         ENDURANCE_GROUP if wanted.subject != ENDURANCE_GROUP_ID => Err(status::INVALID_FIELD),
         ENDURANCE_GROUP => Ok(endurance_group(&figures(shown), media_bytes(context), context.facts.bytes())),
         OCP_SMART => Ok(ocp_smart(&figures(shown), media_bytes(context))),
@@ -107,9 +114,12 @@ pub fn log(wanted: &Wanted, namespace: u32, context: &Context<'_>) -> Result<Vec
     }
 }
 
-fn supported() -> Vec<u8> {
+fn supported(facts: &Facts) -> Vec<u8> {
     let mut page = Structure::new(1024);
-    for log in [SUPPORTED, ERRORS, SMART, FIRMWARE, CHANGED_NAMESPACES, EFFECTS, ENDURANCE_GROUP, OCP_SMART] {
+    let of_zones = facts.zones.map(|_| zones::CHANGED_ZONES);
+    let of_handles = facts.placement.map(|_| placement::LOGS).into_iter().flatten();
+    let all = [SUPPORTED, ERRORS, SMART, FIRMWARE, CHANGED_NAMESPACES, EFFECTS, ENDURANCE_GROUP, OCP_SMART];
+    for log in all.into_iter().chain(of_zones).chain(of_handles) {
         page.u32(usize::from(log) * 4, 1);
     }
     page.0
@@ -160,18 +170,21 @@ fn firmware() -> Vec<u8> {
     page.0
 }
 
-/// Effects of commands: supported; writes change the contents.
-fn effects() -> Vec<u8> {
+/// Effects of the commands of a command set: supported; writes change the contents.
+fn effects(facts: &Facts, command_set: u8) -> Result<Vec<u8>, Status> {
+    if command_set != 0 && (command_set != zones::COMMAND_SET || facts.zones.is_none()) {
+        return Err(status::INVALID_FIELD);
+    }
     let mut page = Structure::new(4096);
     let (supported, changes) = (1, 1 << 1);
-    for opcode in super::admin::OPCODES {
+    for opcode in super::admin::opcodes(facts) {
         page.u32(usize::from(opcode) * 4, supported);
     }
-    for opcode in super::io::OPCODES {
+    for opcode in super::io::opcodes(facts, command_set) {
         let changed = if super::io::changes(opcode) { changes } else { 0 };
         page.u32(1024 + usize::from(opcode) * 4, supported | changed);
     }
-    page.0
+    Ok(page.0)
 }
 
 /// Bytes that the drive programmed and sensed.

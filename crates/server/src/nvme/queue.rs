@@ -7,7 +7,8 @@ use super::controller::Controller;
 use super::entry::completion;
 use super::pdu::{self, Terms};
 use super::status::{self, Status};
-use crate::request::{Answers, Asked, Outgoing, Refusal, Request};
+use super::zones;
+use crate::request::{Answers, Asked, Directive, Outgoing, Refusal, Request};
 use palimpsest_lab::nand::data::buffers::slabs::Loan;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,6 +16,29 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Mark in a cookie: the command is in [`Queue::held`].
 const HELD: u64 = 1 << 16;
+
+/// Place in a cookie: log2 of the bytes of a block, if the command completes with the block of a Zone Append.
+const BLOCK: u32 = 24;
+
+impl Asked {
+    /// The same command, which completes with its block of `block_bytes` bytes if it is a Zone Append.
+    #[must_use]
+    pub fn in_blocks(mut self, block_bytes: u32) -> Asked {
+        if matches!(self.request, Ok(Request::Directed { directive: Directive::Append, .. })) {
+            self.cookie |= u64::from(block_bytes.trailing_zeros()) << BLOCK;
+        }
+        self
+    }
+}
+
+/// The result of a command that succeeds.
+fn result_of(asked: &Asked) -> u64 {
+    match (asked.cookie >> BLOCK, asked.request) {
+        (0, _) => 0,
+        (log2, Ok(Request::Directed { offset, .. })) => offset >> log2,
+        _ => 0,
+    }
+}
 
 /// A command with one completion for several requests, or with data to compare.
 pub struct Held {
@@ -71,6 +95,11 @@ impl Queue {
         requests.iter().map(|&request| Asked { cookie: u64::from(id) | HELD, ..self.ask(id, request) }).collect()
     }
 
+    /// [`Self::ask_all`], or nothing if there is no request.
+    pub fn ask_some(&self, id: u16, requests: &[Request]) -> Vec<Asked> {
+        if requests.is_empty() { Vec::new() } else { self.ask_all(id, requests, None) }
+    }
+
     /// Appends the completion of a command.
     pub fn complete(&self, into: &mut Vec<u8>, id: u16, status: Status, result: u64) {
         self.in_flight.fetch_sub(1, Ordering::Relaxed);
@@ -90,6 +119,16 @@ impl Queue {
         into.extend_from_slice(data);
         let digest = if self.terms.data_digest { crc32c::crc32c(data) } else { 0 };
         self.end_data(into, id, digest);
+    }
+
+    /// Appends the data of a command, which succeeds with `result`.
+    pub fn complete_with_result(&self, into: &mut Vec<u8>, id: u16, data: &[u8], result: u64) {
+        pdu::append_data(into, &self.terms, id, data.len() as u32, false);
+        into.extend_from_slice(data);
+        if self.terms.data_digest {
+            into.extend(crc32c::crc32c(data).to_le_bytes());
+        }
+        self.complete(into, id, status::SUCCESS, result);
     }
 
     fn begin_data(&self, into: &mut Vec<u8>, id: u16, length: u32) {
@@ -141,7 +180,7 @@ impl Queue {
         let bytes = answer.ok().flatten().filter(|_| asked.is_read);
         match (asked.cookie & HELD != 0, bytes) {
             (false, Some(bytes)) => self.complete_with(&mut reply, id, &bytes),
-            (false, None) => self.complete(&mut reply, id, status, 0),
+            (false, None) => self.complete(&mut reply, id, status, if status == 0 { result_of(asked) } else { 0 }),
             (true, bytes) => self.answer_held(&mut reply, id, status, bytes.as_deref()),
         }
         reply
@@ -156,6 +195,7 @@ fn status_of(why: Refusal) -> Status {
         Refusal::Ending => status::ABORTED_BY_DELETION,
         Refusal::Failed | Refusal::PowerLost => status::INTERNAL_ERROR,
         Refusal::Malformed(_) | Refusal::Unaligned => status::INVALID_FIELD,
+        Refusal::Zone(error) => zones::status_of(error),
     }
 }
 
@@ -186,7 +226,7 @@ impl Answers for Completions {
         let (queue, id) = (&self.queue, asked.cookie as u16);
         queue.note_done(asked);
         match asked.cookie & HELD {
-            0 => queue.complete(&mut self.out.bytes, id, status::SUCCESS, 0),
+            0 => queue.complete(&mut self.out.bytes, id, status::SUCCESS, result_of(asked)),
             _ => queue.answer_held(&mut self.out.bytes, id, status::SUCCESS, None),
         }
     }

@@ -30,6 +30,8 @@ pub const INVALID_LOG_PAGE: Status = DNR | 0x109;
 pub const NOT_SAVEABLE: Status = DNR | 0x10D;
 pub const NOT_CHANGEABLE: Status = DNR | 0x10E;
 
+pub const COMBINATION_REJECTED: Status = DNR | 0x12B;
+
 pub const INCOMPATIBLE_FORMAT: Status = DNR | 0x180;
 pub const CONTROLLER_BUSY: Status = 0x181;
 pub const INVALID_PARAMETERS: Status = DNR | 0x182;

@@ -6,6 +6,18 @@
 
 use super::{Drive, Verifier};
 use palimpsest_ftl_api::plan::port::Incoming;
+use palimpsest_ftl_api::zones::ZoneError;
+
+/// A request that has completed.
+#[derive(Debug, Clone, Copy)]
+pub struct Completed {
+    /// Number of the request.
+    pub flight: u32,
+    /// Why a zoned drive refused the request.
+    pub refused: Option<ZoneError>,
+    /// First sector; of a Zone Append that the drive chose.
+    pub sector: u64,
+}
 
 /// Data and completions of requests in flight.
 #[derive(Default)]
@@ -19,7 +31,7 @@ pub struct Carried {
     /// The request planned last.
     pub planned: u32,
     /// Requests that have completed.
-    pub completed: Vec<u32>,
+    pub completed: Vec<Completed>,
 }
 
 impl Drive {

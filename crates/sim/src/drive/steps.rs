@@ -2,6 +2,7 @@
 //!
 //! Ignored: events of the host, whose times the session compares itself.
 
+use super::carried::Completed;
 use super::flight::InFlight;
 use super::power::explain;
 use super::{Drive, Refused, Verifier};
@@ -162,7 +163,7 @@ impl Drive {
                     self.controller.release(self.engine.now());
                 }
                 if let Some(carried) = &mut self.carried {
-                    carried.completed.push(id);
+                    carried.completed.push(Completed { flight: id, refused, sector: command.extent.sector });
                 }
                 self.record_completion(id, &command, observer);
                 if let Some(error) = refused {

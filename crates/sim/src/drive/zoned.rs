@@ -24,6 +24,7 @@ impl Drive {
             Ok(_) if self.io.present.directives.zone.manages() => Ok(()),
             Ok(placed) => {
                 self.io.present.placed = placed;
+                self.io.host.place(placed.sector);
                 if self.io.read_ahead.is_some() {
                     self.serve_ahead(kind, placed)
                 } else {

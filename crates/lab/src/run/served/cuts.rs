@@ -67,6 +67,7 @@ fn failed(failure: Failure) -> Error {
         Failure::PowerLost => Error::DriveFailed("the power failed".into()),
         Failure::Unreadable => Error::DriveFailed("what was written cannot be read (ecc.*)".into()),
         Failure::WornOut(why) => Error::WornOut(why),
+        Failure::Zone(status) => Error::DriveFailed(format!("the drive refused with {}", status.name())),
         Failure::Drive(error) => error,
     }
 }

@@ -10,7 +10,7 @@ use palimpsest_flash::geometry::RequestKind;
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::plan::port::Incoming;
-use palimpsest_sim::drive::Command;
+use palimpsest_sim::drive::{Command, Completed};
 use std::collections::VecDeque;
 
 /// A request that has completed.
@@ -20,6 +20,8 @@ pub struct Done {
     pub flight: u32,
     /// Bytes of a read; empty for others.
     pub reply: Reply<Vec<u8>>,
+    /// First sector; of a Zone Append that the drive chose.
+    pub sector: u64,
     /// Time of completion, by the drive's clock.
     pub at: Nanos,
 }
@@ -211,16 +213,21 @@ impl Served<'_> {
         let carried = session.drive.carried().expect("requests carry");
         let (mut completed, planned) = (std::mem::take(&mut carried.completed), carried.planned);
         let at = session.drive.engine.now();
-        for flight in completed.drain(..) {
+        session.drive.reports.refused.clear();
+        for Completed { flight, refused, sector } in completed.drain(..) {
             let command = self.flights.commands[flight as usize].take().expect("it was in flight");
             let (bytes, failed) = session.verifier.take_read(flight);
+            if let Some(error) = refused {
+                self.flights.done.push_back(Done { flight, reply: Err(Failure::Zone(error)), sector, at });
+                continue;
+            }
             session.tally(command);
             if self.kept {
                 session.note_in_image(command)?;
             }
             session.watch_one()?;
             let reply = if failed { Err(Failure::Unreadable) } else { Ok(bytes) };
-            self.flights.done.push_back(Done { flight, reply, at });
+            self.flights.done.push_back(Done { flight, reply, sector, at });
         }
         session.drive.carried().expect("requests carry").completed = completed;
         match done {
@@ -241,6 +248,10 @@ impl Served<'_> {
         session.drive.count(command, &mut session.verifier)?;
         session.verifier.keep_read(0);
         let (bytes, failed) = session.verifier.take_read(0);
+        if let Some(error) = self.take_refused() {
+            return Ok(Err(Failure::Zone(error)));
+        }
+        let session = &mut self.session;
         session.tally(command);
         session.watch_one()?;
         Ok(if failed { Err(Failure::Unreadable) } else { Ok(bytes) })

@@ -3,6 +3,7 @@
 use super::*;
 use crate::config;
 use crate::run::Warmup;
+use palimpsest_flash::command::ZoneAction;
 use palimpsest_flash::rng::Rng;
 use palimpsest_sim::fingerprint::fingerprint;
 use std::ops::ControlFlow;
@@ -118,7 +119,7 @@ fn every_layer_returns_what_was_written() {
     let drive = config::resolve("mga-8k", Some("zns"), &DRIVE.map(String::from), &|_| unreachable!()).unwrap();
     let options = options(Fidelity::Count);
     let refused = Served::new(&drive, &options, &mut |_| ControlFlow::Continue(())).err().unwrap().to_string();
-    assert!(refused.contains("send no commands of zones"), "{refused}");
+    assert!(refused.contains("send no commands of zones; expected a layer without zones"), "{refused}");
     for entry in crate::layers::layers().filter(|entry| !entry.zoned) {
         let blocks = format!("ssd.blocks_per_plane={}", 16 + entry.model.blocks);
         let needs: Vec<&str> = entry.needs().into_iter().chain([blocks.as_str()]).collect();
@@ -140,4 +141,45 @@ fn a_drive_without_bytes_is_refused() {
     let options = Options { payload: Payload::Tag, ..options(Fidelity::Count) };
     let refused = Served::new(&resolved, &options, &mut |_| ControlFlow::Continue(())).err().unwrap();
     assert!(matches!(refused, Error::Input { .. }));
+}
+
+#[test]
+fn zones_place_appends_and_refuse_with_a_status() {
+    let set = ["zns.zone_dies=1", "zns.max_open=2", "zns.max_active=2"].map(String::from);
+    let drive =
+        config::resolve("mga-8k", Some("zns"), &[&DRIVE.map(String::from)[..], &set].concat(), &|_| unreachable!());
+    let drive = drive.unwrap();
+    for fidelity in [Fidelity::Count, Fidelity::Timed] {
+        let mut watcher = |_| ControlFlow::Continue(());
+        let mut served = Served::keep_zoned(&drive, &options(fidelity), None, &mut watcher).unwrap();
+        let (size, capacity) = served.zones().map(|zones| (zones.size, zones.capacity)).unwrap();
+        let zone = |at: u64| Extent { sector: at * size, sectors: size as u32 };
+        let append = |sectors| Command::new(RequestKind::Write, Extent { sector: size, sectors });
+        let append = |sectors| append(sectors).on_zone(ZoneAction::Append);
+        let (first, mut second) = (vec![1; 8 * 512], vec![2; 16 * 512]);
+        // A slab is copied, because the drive chooses the place.
+        let mut slab = Slab::new(first.len());
+        slab.copy_from_slice(&first);
+        let mut fingerprints = first.chunks_exact(512).map(fingerprint).collect();
+        served.write_slab(append(8), &mut slab, &mut fingerprints).unwrap();
+        assert_eq!((served.placed(), slab[0]), (size, 1));
+        served.write(append(16), &mut second, 0).unwrap();
+        assert_eq!(served.placed(), size + 8);
+        let mut read = Vec::new();
+        served.read(Extent { sector: size, sectors: 32 }, &mut read).unwrap();
+        assert_eq!(read, [first, second.clone(), vec![0; 8 * 512]].concat());
+        let wrong = Command::new(RequestKind::Write, Extent { sector: size + 8, sectors: 16 });
+        assert_eq!(served.write(wrong, &mut second, 0), Err(Failure::Zone(ZoneError::ZoneInvalidWrite)));
+        for at in [0, 2] {
+            let opened = served.manage(Command::new(RequestKind::Trim, zone(at)).on_zone(ZoneAction::Open));
+            assert_eq!(opened, if at == 0 { Ok(()) } else { Err(Failure::Zone(ZoneError::TooManyActiveZones)) });
+        }
+        served.manage(Command::new(RequestKind::Trim, zone(1)).on_zone(ZoneAction::Finish)).unwrap();
+        served.manage(Command::new(RequestKind::Trim, zone(1))).unwrap();
+        let summary = served.finish().unwrap().summary;
+        let zns = summary.zns.unwrap();
+        assert_eq!((zns.appends, zns.finishes, zns.resets), (2, 1, 1));
+        assert_eq!((zns.padded_bytes > 0, zns.zone_capacity_bytes), (true, capacity * 512));
+        assert_eq!((summary.requests.write, summary.requests.trim, summary.host.bytes_written), (2, 3, 24 * 512));
+    }
 }

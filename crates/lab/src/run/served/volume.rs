@@ -325,7 +325,7 @@ impl<'a> Volume<'a> {
                 self.mount_again()?;
                 Err(Trouble::PowerLost)
             }
-            Failure::WornOut(_) => {
+            Failure::WornOut(_) | Failure::Zone(_) => {
                 self.worn_out = true;
                 Err(Trouble::Drive)
             }
