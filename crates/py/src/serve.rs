@@ -49,6 +49,7 @@ struct NvmeOptions {
     nqn: Option<String>,
     hosts: Vec<String>,
     block_bytes: u32,
+    namespaces: Vec<u64>,
 }
 
 /// Options of a block device, as JSON.
@@ -108,7 +109,12 @@ pub fn serve(
     let attach = wanted.attach.map(|AttachOptions { name, file_only }| Wanted { name, file_only });
     let settings = Settings {
         listen: wanted.listen,
-        nvme: wanted.nvme.map(|NvmeOptions { nqn, hosts, block_bytes }| nvme::Wanted { nqn, hosts, block_bytes }),
+        nvme: wanted.nvme.map(|NvmeOptions { nqn, hosts, block_bytes, namespaces }| nvme::Wanted {
+            nqn,
+            hosts,
+            block_bytes,
+            namespaces,
+        }),
         attach,
         clock,
         page,

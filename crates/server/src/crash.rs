@@ -89,6 +89,8 @@ impl<W: Write> Log<W> {
             Request::Zero { offset, length, durable, .. } | Request::Trim { offset, length, durable } => {
                 self.record(Kind::Zero, durable, offset, length.into(), &[])
             }
+            // A file has no such operations.
+            Request::Copy { .. } | Request::Swap { .. } => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 }
@@ -137,7 +139,7 @@ impl<W: Write + Send> Disk for Recorded<W> {
                     self.bytes[place].fill(0);
                 }
                 Request::Read { offset, length } => return answer(Ok(&self.bytes[self.place(offset, length)])),
-                Request::Flush => {}
+                Request::Copy { .. } | Request::Swap { .. } | Request::Flush => {}
             }
         }
         answer(Ok(&[]));

@@ -19,6 +19,11 @@ pub enum Request {
     Zero { offset: u64, length: u32, unmap: bool, durable: bool },
     /// Unmaps a range.
     Trim { offset: u64, length: u32, durable: bool },
+    /// Copies `length` bytes from `from` on to `offset`; both ranges cover whole sectors.
+    Copy { from: u64, offset: u64, length: u32, durable: bool },
+    /// Writes the `length` bytes that begin at `at + length` in the received memory, if the range holds the `length`
+    /// bytes that begin at `at`. No other request changes the range meanwhile.
+    Swap { offset: u64, length: u32, at: usize, durable: bool },
     /// Makes all writes durable.
     Flush,
 }
@@ -47,6 +52,8 @@ pub enum Refusal {
     Unaligned,
     /// The data is uncorrectable.
     Unreadable,
+    /// The range of a [`Request::Swap`] holds other bytes.
+    Differs,
     /// The drive is worn out.
     WornOut,
     Failed,
@@ -61,7 +68,9 @@ impl Refusal {
             Refusal::Malformed(error) => error,
             Refusal::Unaligned => wire::EINVAL,
             Refusal::Ending => wire::ESHUTDOWN,
-            Refusal::Unreadable | Refusal::WornOut | Refusal::Failed | Refusal::PowerLost => wire::EIO,
+            Refusal::Unreadable | Refusal::Differs | Refusal::WornOut | Refusal::Failed | Refusal::PowerLost => {
+                wire::EIO
+            }
         }
     }
 }

@@ -1,29 +1,47 @@
 //! Commands of the NVM command set, as requests to the drive.
 //!
-//! Source: NVM Express NVM Command Set Specification 1.0, section 3.2. Ignored: protection information, hints of
-//! access, directives, fused commands, copy, write uncorrectable, reservations.
+//! Source: NVM Express NVM Command Set Specification 1.0, section 3.2. A copy is a read and a write of the drive, and
+//! counts as these. Ignored: protection information, hints of access, directives, copies between namespaces.
 
+use super::admin::{Context, Outcome};
 use super::entry::Command;
-use super::identify::{ALL_NAMESPACES, NAMESPACE};
-use super::pdu::{u32_at, u64_at};
+use super::identify::ALL_NAMESPACES;
+use super::namespaces::{MOST_UNMAPPED, Namespace};
+use super::pdu::{u16_at, u32_at, u64_at};
 use super::status::{self, Status};
-use super::{Facts, MOST_TRANSFER};
+use super::{MOST_TRANSFER, Subsystem, reservations};
 use crate::request::Request;
 
 const FLUSH: u8 = 0x00;
-const WRITE: u8 = 0x01;
+pub const WRITE: u8 = 0x01;
 const READ: u8 = 0x02;
-const COMPARE: u8 = 0x05;
+const WRITE_UNCORRECTABLE: u8 = 0x04;
+pub const COMPARE: u8 = 0x05;
 const WRITE_ZEROES: u8 = 0x08;
 const DATASET_MANAGEMENT: u8 = 0x09;
 const VERIFY: u8 = 0x0C;
+const COPY: u8 = 0x19;
 
 /// Commands that the drive executes.
-pub const OPCODES: [u8; 7] = [FLUSH, WRITE, READ, COMPARE, WRITE_ZEROES, DATASET_MANAGEMENT, VERIFY];
+pub const OPCODES: [u8; 13] = [
+    FLUSH,
+    WRITE,
+    READ,
+    WRITE_UNCORRECTABLE,
+    COMPARE,
+    WRITE_ZEROES,
+    DATASET_MANAGEMENT,
+    VERIFY,
+    reservations::REGISTER,
+    reservations::REPORT,
+    reservations::ACQUIRE,
+    reservations::RELEASE,
+    COPY,
+];
 
 /// Whether a command changes the contents.
 pub fn changes(opcode: u8) -> bool {
-    matches!(opcode, WRITE | WRITE_ZEROES | DATASET_MANAGEMENT)
+    matches!(opcode, WRITE | WRITE_UNCORRECTABLE | WRITE_ZEROES | DATASET_MANAGEMENT | COPY)
 }
 
 /// Bytes of a range of Dataset Management.
@@ -32,8 +50,13 @@ const RANGE: u32 = 16;
 /// Most bytes of data of Dataset Management. Linux names a buffer of this size for any number of ranges.
 const MOST_RANGES: u32 = 256 * RANGE;
 
-/// Most bytes of a request that unmaps.
-const MOST_UNMAPPED: u64 = 1 << 30;
+/// The format of the ranges of a copy, and the bytes of a range.
+pub const COPY_FORMAT: u32 = 0;
+const COPY_RANGE: u32 = 32;
+
+/// Most bytes, and most ranges, of a copy.
+pub const MOST_COPIED: u32 = MOST_TRANSFER;
+pub const MOST_COPY_RANGES: u32 = 128;
 
 /// A valid command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,39 +69,65 @@ pub enum Plan {
     Compare { offset: u64, length: u32 },
     /// Reads without an answer to the host.
     Verify(Request),
-    /// Unmaps the ranges in the first `used` of `bytes` bytes; `acts` is false if these are hints.
-    Deallocate { used: u32, bytes: u32, acts: bool },
+    /// Executes the command with `bytes` bytes of data of the host.
+    Execute { bytes: u32 },
+}
+
+/// The plan of `command`.
+///
+/// # Errors
+/// The status of a wrong field, of a reservation of another host, or of blocks that cannot be read.
+pub fn plan(command: &Command, context: &Context<'_>) -> Result<Plan, Status> {
+    let (opcode, id, controller) = (command.opcode(), command.namespace(), context.controller);
+    if !OPCODES.contains(&opcode) {
+        return Err(status::INVALID_OPCODE);
+    }
+    context.subsystem.sanitize.check()?;
+    if opcode == FLUSH && id == ALL_NAMESPACES {
+        return Ok(Plan::Ask(Request::Flush));
+    }
+    let namespace = context.subsystem.namespaces().find(id, &controller.host.name)?;
+    let bytes = reservations::data_bytes(opcode);
+    if bytes > 0 || opcode == reservations::REPORT {
+        return Ok(Plan::Execute { bytes });
+    }
+    let reads = matches!(opcode, READ | COMPARE | VERIFY);
+    context.subsystem.reservations.check(id, &controller.host.id, reads)?;
+    let plan = Plan::new(command, &namespace, controller.writes_through())?;
+    match plan {
+        Plan::Ask(Request::Read { offset, length })
+        | Plan::Verify(Request::Read { offset, length })
+        | Plan::Compare { offset, length }
+            if context.subsystem.marks.has(offset, length.into()) =>
+        {
+            Err(status::UNRECOVERED_READ)
+        }
+        plan => Ok(plan),
+    }
 }
 
 impl Plan {
     /// The plan of `command`; every write is durable if the controller `writes_through`.
-    ///
-    /// # Errors
-    /// The status of a wrong field.
-    pub fn new(command: &Command, facts: &Facts, writes_through: bool) -> Result<Self, Status> {
-        let (opcode, namespace, flags) = (command.opcode(), command.namespace(), command.dword(12));
-        if !OPCODES.contains(&opcode) {
-            return Err(status::INVALID_OPCODE);
-        }
-        if namespace != NAMESPACE && !(opcode == FLUSH && namespace == ALL_NAMESPACES) {
-            return Err(status::INVALID_NAMESPACE);
-        }
+    fn new(command: &Command, namespace: &Namespace, writes_through: bool) -> Result<Self, Status> {
+        let (opcode, flags) = (command.opcode(), command.dword(12));
         if opcode == FLUSH {
             return Ok(Plan::Ask(Request::Flush));
         }
         if opcode == DATASET_MANAGEMENT {
             let used = ((command.dword(10) & 0xFF) + 1) * RANGE;
-            let bytes = command.data_bytes().clamp(used, MOST_RANGES);
-            return Ok(Plan::Deallocate { used, bytes, acts: command.dword(11) & 1 << 2 != 0 });
+            return Ok(Plan::Execute { bytes: command.data_bytes().clamp(used, MOST_RANGES) });
         }
         let directive = flags >> 20 & 0xF;
-        if matches!(opcode, WRITE | WRITE_ZEROES) && directive != 0 {
+        if matches!(opcode, WRITE | WRITE_ZEROES | COPY | WRITE_UNCORRECTABLE) && directive != 0 {
             return Err(status::INVALID_FIELD);
         }
+        if opcode == COPY {
+            return Ok(Plan::Execute { bytes: ((flags & 0xFF) + 1) * COPY_RANGE });
+        }
         let (blocks, durable) = ((flags & 0xFFFF) + 1, flags & 1 << 30 != 0 || writes_through);
-        let (offset, length) = facts.range(command.qword(10), blocks.into())?;
+        let (offset, length) = namespace.range(command.qword(10), blocks.into())?;
         let length = u32::try_from(length).map_err(|_| status::INVALID_FIELD)?;
-        if opcode != WRITE_ZEROES && length > MOST_TRANSFER {
+        if !matches!(opcode, WRITE_ZEROES | WRITE_UNCORRECTABLE) && length > MOST_TRANSFER {
             return Err(status::INVALID_FIELD);
         }
         let read = Request::Read { offset, length };
@@ -87,6 +136,7 @@ impl Plan {
             READ => command.check_data_to_host(length).map(|()| Plan::Ask(read)),
             COMPARE => Ok(Plan::Compare { offset, length }),
             VERIFY => Ok(Plan::Verify(read)),
+            WRITE_UNCORRECTABLE => Ok(Plan::Execute { bytes: 0 }),
             _ => {
                 let unmap = flags & 1 << 25 != 0;
                 Ok(Plan::Ask(Request::Zero { offset, length, unmap, durable }))
@@ -99,8 +149,58 @@ impl Plan {
         match *self {
             Plan::Ask(_) | Plan::Verify(_) => 0,
             Plan::Write { length, .. } | Plan::Compare { length, .. } => length,
-            Plan::Deallocate { bytes, .. } => bytes,
+            Plan::Execute { bytes } => bytes,
         }
+    }
+
+    /// Notes that the drive gets the plan's request: a write removes marks of unreadable blocks.
+    pub fn note_begin(&self, subsystem: &Subsystem) {
+        if let Plan::Write { offset, length, .. } | Plan::Ask(Request::Zero { offset, length, .. }) = *self {
+            note_write(offset, length.into(), subsystem);
+        }
+    }
+}
+
+/// Notes a write of a range of the drive.
+pub fn note_write(offset: u64, length: u64, subsystem: &Subsystem) {
+    subsystem.sanitize.note_write();
+    // A worn-out drive refuses the write.
+    if !subsystem.is_worn_out() {
+        subsystem.marks.clear(offset, length);
+    }
+}
+
+/// Executes `command`, of a plan to execute, with its `data`.
+///
+/// # Errors
+/// The status of a wrong field.
+pub fn execute(command: &Command, data: &[u8], context: &Context<'_>) -> Result<Outcome, Status> {
+    let (id, host) = (command.namespace(), &context.controller.host.name);
+    let namespace = context.subsystem.namespaces().find(id, host)?;
+    match command.opcode() {
+        DATASET_MANAGEMENT => {
+            let used = ((command.dword(10) & 0xFF) + 1) * RANGE;
+            if command.dword(11) & 1 << 2 == 0 {
+                // The ranges are hints.
+                return Ok(Outcome::Done(0));
+            }
+            let requests = deallocations(&data[..used as usize], &namespace)?;
+            for request in &requests {
+                if let Request::Trim { offset, length, .. } = *request {
+                    note_write(offset, length.into(), context.subsystem);
+                }
+            }
+            Ok(Outcome::Requests(requests, 0))
+        }
+        WRITE_UNCORRECTABLE => {
+            context.subsystem.check_writable()?;
+            let blocks = u64::from(command.dword(12) & 0xFFFF) + 1;
+            let (offset, length) = namespace.range(command.qword(10), blocks)?;
+            context.subsystem.marks.mark(offset, length);
+            Ok(Outcome::Done(0))
+        }
+        COPY => copy(command, data, &namespace, context),
+        _ => reservations::execute(command, data, id, context),
     }
 }
 
@@ -108,14 +208,14 @@ impl Plan {
 ///
 /// # Errors
 /// The status of a range beyond the namespace; nothing must be unmapped then.
-pub fn deallocations(data: &[u8], facts: &Facts) -> Result<Vec<Request>, Status> {
+fn deallocations(data: &[u8], namespace: &Namespace) -> Result<Vec<Request>, Status> {
     let mut requests = Vec::new();
     for range in data.chunks_exact(RANGE as usize) {
         let blocks = u32_at(range, 4);
         if blocks == 0 {
             continue;
         }
-        let (mut offset, mut left) = facts.range(u64_at(range, 8), blocks.into())?;
+        let (mut offset, mut left) = namespace.range(u64_at(range, 8), blocks.into())?;
         while left > 0 {
             let length = left.min(MOST_UNMAPPED);
             requests.push(Request::Trim { offset, length: length as u32, durable: false });
@@ -123,4 +223,40 @@ pub fn deallocations(data: &[u8], facts: &Facts) -> Result<Vec<Request>, Status>
         }
     }
     Ok(requests)
+}
+
+/// Copies the ranges in `data` one after the other to the destination. A source that overlaps the destination is
+/// refused, because its ranges may be copied in any order.
+fn copy(command: &Command, data: &[u8], namespace: &Namespace, context: &Context<'_>) -> Result<Outcome, Status> {
+    let (flags, subsystem) = (command.dword(12), context.subsystem);
+    if flags >> 8 & 0xF != COPY_FORMAT || flags >> 12 & 0xF != 0 || flags >> 26 & 0xF != 0 {
+        return Err(status::INVALID_FIELD);
+    }
+    let durable = flags & 1 << 30 != 0 || context.controller.writes_through();
+    let most = MOST_COPIED / namespace.block_bytes;
+    let ranges: Vec<(u64, u32)> = data
+        .chunks_exact(COPY_RANGE as usize)
+        .map(|range| (u64_at(range, 8), u32::from(u16_at(range, 16)) + 1))
+        .collect();
+    let total: u64 = ranges.iter().map(|&(_, blocks)| u64::from(blocks)).sum();
+    if ranges.len() > MOST_COPY_RANGES as usize || total > most.into() {
+        return Err(status::COMMAND_SIZE_EXCEEDED);
+    }
+    let (mut offset, length) = namespace.range(command.qword(10), total)?;
+    let destination = offset..offset + length;
+    let mut requests = Vec::new();
+    for (first, blocks) in ranges {
+        let (from, length) = namespace.range(first, blocks.into())?;
+        if from < destination.end && destination.start < from + length {
+            return Err(status::OVERLAPPING_RANGE);
+        }
+        if subsystem.marks.has(from, length) {
+            return Err(status::UNRECOVERED_READ);
+        }
+        requests.push(Request::Copy { from, offset, length: length as u32, durable });
+        offset += length;
+    }
+    subsystem.reservations.check(namespace.id, &context.controller.host.id, true)?;
+    note_write(destination.start, length, subsystem);
+    Ok(Outcome::Requests(requests, 0))
 }
