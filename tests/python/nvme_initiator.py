@@ -267,7 +267,7 @@ class Admin(Queue):
     def create(
         self, blocks: int, *, used: int | None = None, block_format: int = 1, shared: int = 1, **more: Any
     ) -> int:
-        """Begins to create a namespace; its number is the result."""
+        """Begins to create a namespace; the number is the result."""
         data = struct.pack("<QQ10xB2xBB", blocks, blocks if used is None else used, block_format, 0, shared)
         return self.submit(MANAGE, **{"namespace": 0, "words": bytes(4), "sends": data.ljust(4096, b"\0"), **more})
 

@@ -85,7 +85,7 @@ def test_hosts_create_attach_and_delete_namespaces() -> None:
         admin.wait(admin.attach(2, admin.controller))
         assert admin.wait(events[0]).result == NAMESPACE_EVENT
         assert listed(admin.log(4, 4096)) == [2]
-        assert listed(admin.log(4, 4096)) == [], "reading the log clears it"
+        assert listed(admin.log(4, 4096)) == [], "a read clears the log"
         attached = admin.identify(0x12, 2)
         assert (number(attached, 0, 2), number(attached, 2, 2)) == (1, admin.controller)
         assert number(admin.identify(0x13), 0, 2) == 2
@@ -280,7 +280,7 @@ def test_sanitize_erases_all_namespaces() -> None:
 
 
 def test_commands_wait_for_a_sanitize_in_progress() -> None:
-    """The drive is so slow that its write buffer is full of data while the sanitize begins."""
+    """The drive is so slow that the write buffer is full of data while the sanitize begins."""
     with served("--clock", "scaled:2000") as (_, place):
         admin, disk = opened(place)
         blocks = number(admin.identify(0, 1), 0, 8)
@@ -301,7 +301,7 @@ def test_commands_wait_for_a_sanitize_in_progress() -> None:
 
 
 def run_self_test(admin: Admin, code: int, namespace: int = 1) -> bytes:
-    """The result of a self-test, once it has ended."""
+    """The result of a self-test, after the test."""
     admin.wait(admin.submit(nvme.SELF_TEST, namespace=namespace, words=struct.pack("<I", code)))
     while (log := admin.log(6, 564))[0]:
         time.sleep(0.01)
@@ -327,15 +327,17 @@ def test_self_tests_read_the_media() -> None:
 
 
 def test_a_self_test_finds_an_unreadable_block() -> None:
-    with served("--set", "faults.read_fail=3e-3") as (_, place):
+    errors = ["--set", "part.ber_fresh=0.05%", "--set", "ecc.strength=10"]
+    with served(*errors, "--namespace", "size=16MiB") as (_, place):
         admin, disk = opened(place)
         blocks = number(admin.identify(0, 1), 0, 8)
-        for at in range(0, blocks - 64, 64):
+        for at in range(0, blocks, 64):
             disk.write(at, block(at) * 64)
         disk.flush()
         result = run_self_test(admin, 2)
         assert (result[0], result[1], result[2], result[24], result[25]) == (0x27, 1, 0xF, 2, 0x81)
         failed = number(result, 16, 8)
+        assert nvme.smart(admin.log(2, 512))["media_errors"] > 0
         assert (failed < blocks, number(result, 12, 4)) == (True, 1)
         refused(0x281, disk, disk.read_later(failed, 1))
 

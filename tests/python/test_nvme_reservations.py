@@ -54,7 +54,7 @@ class Host:
         self.does(status, nvme.RELEASE, 1, self.key)
 
     def report(self) -> tuple[int, int, dict[bytes, tuple[int, bool, int]]]:
-        """The type, whether it persists, and key, holder and controller by host."""
+        """The type, whether reservations persist, and key, holder and controller by host."""
         words = struct.pack("<II", 4096 // 4 - 1, 1)
         page = self.disk.wait(self.disk.submit(nvme.REPORT, words=words, receives=4096)).data
         entries = [page[at : at + 64] for at in range(64, 64 + 64 * number(page, 5, 2), 64)]
@@ -66,7 +66,7 @@ class Host:
         return number(self.disk.wait(self.disk.submit(nvme.REPORT, words=words, receives=64)).data, 0, 4)
 
     def notice(self, event: int) -> int:
-        """Waits for an event, and reads its notice."""
+        """Waits for an event, and reads the notice."""
         assert self.admin.wait(event).result == EVENT
         page = self.admin.log(0x80, 64)
         assert number(page, 12, 4) == 1
@@ -129,7 +129,7 @@ def test_registrations_and_the_report(hosts: list[Host]) -> None:
     second.acquire(3, CONFLICT)
     assert second.report()[0] == 3
     assert second.report()[2][first.id] == (11, True, controllers[0])
-    # The registration outlasts its controllers.
+    # The registration outlasts the controllers.
     first.admin.close()
     first.disk.close()
     while second.report()[2][first.id][2] != 0xFFFF:

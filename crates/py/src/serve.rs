@@ -52,6 +52,12 @@ struct NvmeOptions {
     namespaces: Vec<u64>,
 }
 
+impl From<NvmeOptions> for nvme::Wanted {
+    fn from(NvmeOptions { nqn, hosts, block_bytes, namespaces }: NvmeOptions) -> Self {
+        nvme::Wanted { nqn, hosts, block_bytes, namespaces }
+    }
+}
+
 /// Options of a block device, as JSON.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -109,12 +115,7 @@ pub fn serve(
     let attach = wanted.attach.map(|AttachOptions { name, file_only }| Wanted { name, file_only });
     let settings = Settings {
         listen: wanted.listen,
-        nvme: wanted.nvme.map(|NvmeOptions { nqn, hosts, block_bytes, namespaces }| nvme::Wanted {
-            nqn,
-            hosts,
-            block_bytes,
-            namespaces,
-        }),
+        nvme: wanted.nvme.map(nvme::Wanted::from),
         attach,
         clock,
         page,

@@ -16,6 +16,7 @@ use palimpsest_lab::run::Outcome;
 use palimpsest_lab::run::served::flight::{Done, Submitted};
 use palimpsest_lab::run::served::{Failure, Reply, Served};
 use palimpsest_lab::units::SECTOR_BYTES;
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -76,6 +77,14 @@ struct State<'a> {
     wall: Option<Wall>,
     depth: Depth,
     arrivals: u64,
+    steps: Box<Steps>,
+}
+
+/// Requests between two steps.
+#[derive(Default)]
+struct Steps {
+    /// Completed requests whose number may be in use again.
+    completed: VecDeque<(Done, Pending)>,
     /// An error that refuses all requests in flight.
     failure: Option<Failure>,
     /// The ranges of swaps that have not written yet, and the requests that wait for them with their bytes.
@@ -107,9 +116,7 @@ impl<'a> Timed<'a> {
             wall,
             depth: Depth::default(),
             arrivals: 0,
-            failure: None,
-            swapping: Vec::new(),
-            delayed: Vec::new(),
+            steps: Box::default(),
         };
         Timed { state: Mutex::new(state), arrived: Condvar::new(), power_cuts: AtomicU64::new(0) }
     }
@@ -255,11 +262,13 @@ impl<'a> Timed<'a> {
 
     /// Answers completed requests, and starts their next steps; then refuses all requests in flight after a failure.
     fn answer_completed(&self, state: &mut State<'a>, happened: Reply<()>, witness: &dyn Witness) {
-        state.failure = happened.err();
-        while let Some(done) = state.served.pop_done() {
-            state.done(done);
+        state.steps.failure = happened.err();
+        state.collect();
+        while let Some((done, pending)) = state.steps.completed.pop_front() {
+            state.done(done, pending);
+            state.collect();
         }
-        let refusal = match state.failure.take() {
+        let refusal = match state.steps.failure.take() {
             None | Some(Failure::Unreadable) => return,
             Some(Failure::PowerLost) => {
                 self.power_cuts.fetch_add(1, Ordering::SeqCst);
@@ -330,7 +339,7 @@ impl State<'_> {
             if let Ok(Request::Write { at, .. } | Request::Swap { at, .. }) = &mut pending.asked.request {
                 *at = 0;
             }
-            return self.delayed.push((pending, bytes));
+            return self.steps.delayed.push((pending, bytes));
         }
         let flush = |durable| if durable { Then::Flush } else { Then::Nothing };
         match request {
@@ -356,7 +365,7 @@ impl State<'_> {
                 let bytes = input[at..at + 2 * length as usize].to_vec();
                 let command = Command::new(RequestKind::Write, extent).with_fua(durable);
                 pending.then = Then::Swap { command, bytes };
-                self.swapping.push(extent);
+                self.steps.swapping.push(extent);
                 self.submit(pending, Command::new(RequestKind::Read, extent), Vec::new());
             }
             Request::Trim { offset, length, durable } => {
@@ -401,15 +410,15 @@ impl State<'_> {
 
     /// Whether a swap of a part of `extent` has not written yet.
     fn is_swapping(&self, extent: Extent) -> bool {
-        self.swapping.iter().any(|swap| swap.sector < extent.end() && extent.sector < swap.end())
+        self.steps.swapping.iter().any(|swap| swap.sector < extent.end() && extent.sector < swap.end())
     }
 
     /// Ends the exclusive part of a swap of `extent`, and begins the requests that waited for it.
     fn swapped(&mut self, extent: Extent) {
-        if let Some(at) = self.swapping.iter().position(|swap| *swap == extent) {
-            self.swapping.swap_remove(at);
+        if let Some(at) = self.steps.swapping.iter().position(|swap| *swap == extent) {
+            self.steps.swapping.swap_remove(at);
         }
-        for (pending, bytes) in std::mem::take(&mut self.delayed) {
+        for (pending, bytes) in std::mem::take(&mut self.steps.delayed) {
             self.begin(pending, &bytes);
         }
     }
@@ -430,7 +439,17 @@ impl State<'_> {
         }
     }
 
+    /// Takes completed requests out of `pending`. Must be called before a request is submitted, because the drive may
+    /// give the number of a completed request to the next one.
+    fn collect(&mut self) {
+        while let Some(done) = self.served.pop_done() {
+            let pending = self.pending[done.flight as usize].take().expect("it was in flight");
+            self.steps.completed.push_back((done, pending));
+        }
+    }
+
     fn submit(&mut self, mut pending: Pending, command: Command, bytes: Vec<u8>) {
+        self.collect();
         self.arrivals += 1;
         self.served.set_queue(pending.client.queue, 0);
         match self.served.submit(command, bytes) {
@@ -448,15 +467,14 @@ impl State<'_> {
             Ok(Submitted::Read(Err(failure))) => self.refuse(pending, &failure),
             Err(failure) => {
                 self.refuse(pending, &failure);
-                self.failure.get_or_insert(failure);
+                self.steps.failure.get_or_insert(failure);
             }
         }
     }
 
     /// A request, or a step of one, has completed.
-    fn done(&mut self, Done { flight, reply, at }: Done) {
+    fn done(&mut self, Done { reply, at, .. }: Done, mut pending: Pending) {
         self.depth.completed(self.served.in_flight());
-        let mut pending = self.pending[flight as usize].take().expect("it was in flight");
         match (reply, std::mem::replace(&mut pending.then, Then::Nothing)) {
             (Err(failure), then) => {
                 pending.then = then;
@@ -469,7 +487,7 @@ impl State<'_> {
                 pending.answer(Some(bytes));
             }
             // After a power cut a next step must not run, or the request would be answered as if there was none.
-            (Ok(_), _) if self.failure.is_some() => pending.refuse(Refusal::Failed),
+            (Ok(_), _) if self.steps.failure.is_some() => pending.refuse(Refusal::Failed),
             (Ok(bytes), then @ (Then::Copy { .. } | Then::Swap { .. })) => self.after_read(pending, then, bytes),
             (Ok(_), then) => {
                 pending.then = then;
@@ -488,8 +506,8 @@ impl State<'_> {
     }
 
     fn refuse_all(&mut self, why: Refusal) {
-        self.swapping.clear();
-        self.delayed.drain(..).for_each(|(pending, _)| pending.refuse(why));
+        self.steps.swapping.clear();
+        self.steps.delayed.drain(..).for_each(|(pending, _)| pending.refuse(why));
         self.pending.drain(..).flatten().for_each(|pending| pending.refuse(why));
     }
 }

@@ -386,9 +386,9 @@ mod tests {
         state.acquire(HOSTS[0], 3).unwrap();
         assert_eq!(state.preempt(HOSTS[1], 1, 99), Err(status::RESERVATION_CONFLICT));
         assert_eq!(state.preempt(HOSTS[1], 1, 0), Err(status::INVALID_FIELD));
-        let told = state.preempt(HOSTS[1], 1, 10).unwrap();
+        let notices = state.preempt(HOSTS[1], 1, 10).unwrap();
         let expected = [(HOSTS[0], Notice::RegistrationPreempted), (HOSTS[2], Notice::ReservationReleased)];
-        assert_eq!((told.as_slice(), state.held), (&expected[..], Some((1, HOSTS[1]))));
+        assert_eq!((notices.as_slice(), state.held), (&expected[..], Some((1, HOSTS[1]))));
         assert_eq!((state.registrants.len(), state.generation), (2, 4));
     }
 
