@@ -1,5 +1,6 @@
 """The Python interface: a drive, a workload, a run, a comparison."""
 
+import dataclasses
 import numbers
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -309,6 +310,8 @@ def serve_nvme(
     listen: str = "127.0.0.1:0",
     nqn: str | None = None,
     block: int = 4096,
+    namespaces: Sequence[int] = (),
+    image: str | Path | None = None,
     clock: str = "none",
     say: Callable[[str], None] = lambda _line: None,
     **settings: Unpack[Settings],
@@ -324,6 +327,8 @@ def serve_nvme(
         listen: `HOST:PORT`; port 0 is any free one.
         nqn: name of the subsystem; None makes one from the drive and the seed.
         block: bytes of a logical block, 512 or 4096.
+        namespaces: bytes of the namespaces; none for one of the whole drive.
+        image: file that keeps the drive, made if needed; `ssd` may be an existing one, whose seed is the default.
         clock: time of the drive: `none`, `virtual`, `paced` or `scaled:10`.
         say: called with lines for the user, from any thread.
         **settings: `overrides`, `precondition` and `seed` of `palimpsest.api.Settings`.
@@ -341,11 +346,18 @@ def serve_nvme(
         raise InputError(f"block: expected 512 or 4096, found {block!r}")
     given: Settings = {"precondition": "none", **settings, "payload": "bytes", "series": False}
     given["fidelity"] = "count" if clock == "none" else "timed"
+    seed = None if image is None else _core.image_seed(str(image))
+    if seed is not None:
+        given.setdefault("seed", seed)
     options = _options("nvme", ssd, ftl, given)
     _check([options])
+    if image is not None:
+        added = _core.image_settings(options.ssd, options.ftl, list(options.overrides))
+        options = dataclasses.replace(options, overrides=(*options.overrides, *added))
     serving: dict[str, object] = {
-        "listen": [listen], "nvme": {"nqn": nqn, "hosts": [], "block_bytes": block}, "clock": clock, "page": None,
-        "once": False, "run": command, "image": None, "image_sync": False, "record": None, "timeout_s": 30.0,
+        "listen": [listen], "clock": clock, "page": None, "once": False, "run": command, "image_sync": False,
+        "nvme": {"nqn": nqn, "hosts": [], "block_bytes": block, "namespaces": list(namespaces)},
+        "image": None if image is None else str(image), "record": None, "timeout_s": 30.0,
     }  # fmt: skip
     result, status = engine.serve(options, serving, say)
     if status:

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from . import units
 from .commands import command
 from .parameters import DURATION, Parsed
 from .run_options import in_order, seed_option
@@ -22,6 +23,13 @@ def _qualified(text: str) -> str:
     return text
 
 
+def _namespace(text: str) -> int:
+    size = units.parse_bytes(text.removeprefix("size="))
+    if not text.startswith("size=") or size is None or size <= 0:
+        raise ValueError(f"{text!r} is no namespace; expected one such as size=10GiB")
+    return size
+
+
 _OPTIONS = (
     *DRIVE,
     listen_option(f"HOST:PORT (port 0: any free one); may be repeated.  [default: {PLACE}]"),
@@ -32,6 +40,13 @@ _OPTIONS = (
         "--host", "hosts", type=Parsed("NQN", _qualified), multiple=True, help="Only this host may connect; repeatable."
     ),
     click.option("--block", type=click.Choice(BLOCKS), default="4096", help="Bytes of a logical block."),
+    click.option(
+        "--namespace",
+        "namespaces",
+        type=Parsed("size=SIZE", _namespace),
+        multiple=True,
+        help="A namespace; repeatable. Hosts may make more of the rest.  [default: one of the whole drive]",
+    ),
     PAGE,
     click.option("--once", is_flag=True, help="End when the last host that used the drive has gone."),
     run_option("the address as $uri"),
@@ -46,8 +61,8 @@ _OPTIONS = (
 @command(short_help="Serve a drive to NVMe hosts (NVMe/TCP).")
 @in_order(*_OPTIONS)
 def nvme(
-    listen: tuple[str, ...], *, nqn: str | None, hosts: tuple[str, ...], block: str, once: bool, timeout: float,
-    **options: Any,  # noqa: ANN401
+    listen: tuple[str, ...], *, nqn: str | None, hosts: tuple[str, ...], block: str, namespaces: tuple[int, ...],
+    once: bool, timeout: float, **options: Any,  # noqa: ANN401
 ) -> None:  # fmt: skip
     """Serve a simulated drive as an NVMe/TCP target, and print its figures at the end.
 
@@ -60,9 +75,10 @@ def nvme(
       palimpsest nvme --ssd mga-16k --ftl mga --nqn nqn.2026-11.org.example:drive --json
       palimpsest nvme --clock paced --ssd tlc-32g --page 127.0.0.1:8080
       palimpsest nvme --image drive.pal --ssd mga-16k --block 512
+      palimpsest nvme --ssd mga-16k --namespace size=4GiB --namespace size=2GiB
       palimpsest nvme --record run.parquet --once
       palimpsest nvme --ssd mga-8k --ftl zns --set zns.zone_dies=1
     """
-    subsystem = {"nqn": nqn, "hosts": list(hosts), "block_bytes": int(block)}
+    subsystem = {"nqn": nqn, "hosts": list(hosts), "block_bytes": int(block), "namespaces": list(namespaces)}
     serving = {"listen": list(listen or [PLACE]), "nvme": subsystem, "once": once, "timeout_s": timeout}
     run_drive("nvme", options, serving)

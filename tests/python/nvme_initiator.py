@@ -17,7 +17,10 @@ IC_REQ, IC_RESP, H2C_TERM, C2H_TERM, COMMAND, RESPONSE, H2C_DATA, C2H_DATA, R2T 
 HEADER_DIGEST, DATA_DIGEST, LAST, SUCCESS = 1, 2, 4, 8
 FLUSH, WRITE, READ, COMPARE, ZEROES, DEALLOCATE, VERIFY = 0, 1, 2, 5, 8, 9, 0xC
 LOG, IDENTIFY, ABORT, SET, GET, EVENT, KEEP_ALIVE, FABRICS = 2, 6, 8, 9, 0xA, 0xC, 0x18, 0x7F
+UNCORRECTABLE, REGISTER, REPORT, ACQUIRE, RELEASE, COPY = 4, 0xD, 0xE, 0x11, 0x15, 0x19
+MANAGE, SELF_TEST, ATTACH, FORMAT, SANITIZE = 0xD, 0x14, 0x15, 0x80, 0x84
 FUA = 1 << 30
+ALL = 0xFFFFFFFF
 
 
 def _table() -> list[int]:
@@ -254,20 +257,41 @@ class Admin(Queue):
     def feature(self, number: int, select: int = 0) -> int:
         return self.wait(self.submit(GET, words=struct.pack("<I", number | select << 8))).result & 0xFFFFFFFF
 
-    def set_feature(self, number: int, value: int) -> int:
-        return self.wait(self.submit(SET, words=struct.pack("<II", number, value))).result & 0xFFFFFFFF
+    def set_feature(self, number: int, value: int, *, save: bool = False) -> int:
+        words = struct.pack("<II", number | save << 31, value)
+        return self.wait(self.submit(SET, words=words)).result & 0xFFFFFFFF
+
+    def event(self) -> int:
+        return self.submit(EVENT, namespace=0)
+
+    def create(
+        self, blocks: int, *, used: int | None = None, block_format: int = 1, shared: int = 1, **more: Any
+    ) -> int:
+        """Begins to create a namespace; the number is the result."""
+        data = struct.pack("<QQ10xB2xBB", blocks, blocks if used is None else used, block_format, 0, shared)
+        return self.submit(MANAGE, **{"namespace": 0, "words": bytes(4), "sends": data.ljust(4096, b"\0"), **more})
+
+    def delete(self, namespace: int) -> int:
+        return self.submit(MANAGE, namespace=namespace, words=struct.pack("<I", 1))
+
+    def attach(self, namespace: int, *controllers: int, detach: bool = False) -> int:
+        data = struct.pack(f"<{len(controllers) + 1}H", len(controllers), *controllers).ljust(4096, b"\0")
+        return self.submit(ATTACH, namespace=namespace, words=struct.pack("<I", detach), sends=data)
 
 
 class Disk(Queue):
-    """An I/O queue with the block commands of namespace 1."""
+    """An I/O queue with the block commands of one namespace."""
 
     block = 4096
+    namespace = 1
 
     def read_later(self, at: int, blocks: int) -> int:
-        return self.submit(READ, words=struct.pack("<QI", at, blocks - 1), receives=blocks * self.block)
+        words = struct.pack("<QI", at, blocks - 1)
+        return self.submit(READ, namespace=self.namespace, words=words, receives=blocks * self.block)
 
     def write_later(self, at: int, data: bytes, flags: int = 0) -> int:
-        return self.submit(WRITE, words=struct.pack("<QI", at, len(data) // self.block - 1 | flags), sends=data)
+        words = struct.pack("<QI", at, len(data) // self.block - 1 | flags)
+        return self.submit(WRITE, namespace=self.namespace, words=words, sends=data)
 
     def read(self, at: int, blocks: int) -> bytes:
         return self.wait(self.read_later(at, blocks)).data
@@ -283,6 +307,22 @@ class Disk(Queue):
 
     def verify(self, at: int, blocks: int) -> None:
         self.wait(self.submit(VERIFY, words=struct.pack("<QI", at, blocks - 1)))
+
+    def swap_later(self, at: int, old: bytes, new: bytes) -> tuple[int, int]:
+        """Fused commands for a block: compares with `old`, and writes `new`."""
+        words = struct.pack("<QI", at, 0)
+        first = self.submit(COMPARE, namespace=self.namespace, words=words, sends=old, fused=1)
+        return first, self.submit(WRITE, namespace=self.namespace, words=words, sends=new, fused=2)
+
+    def copy_later(self, to: int, *ranges: tuple[int, int], flags: int = 0) -> int:
+        """Copies ranges of first block and number of blocks."""
+        data = b"".join(struct.pack("<8xQH14x", at, blocks - 1) for at, blocks in ranges)
+        words = struct.pack("<QI", to, len(ranges) - 1 | flags)
+        return self.submit(COPY, namespace=self.namespace, words=words, sends=data)
+
+    def mark_later(self, at: int, blocks: int) -> int:
+        """Marks blocks as unreadable."""
+        return self.submit(UNCORRECTABLE, namespace=self.namespace, words=struct.pack("<QI", at, blocks - 1))
 
     def compare(self, at: int, data: bytes) -> None:
         self.wait(self.submit(COMPARE, words=struct.pack("<QI", at, len(data) // self.block - 1), sends=data))

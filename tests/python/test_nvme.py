@@ -4,12 +4,9 @@ import json
 import os
 import random
 import re
-import signal
 import struct
-import subprocess
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,61 +14,12 @@ import pytest
 
 import nvme_initiator as nvme
 import palimpsest as ps
-from conftest import COMMAND, Command
+from conftest import Command
 from documents import examples
 from nvme_initiator import Admin, Disk, Queue, StatusError, TerminatedError, number
+from nvme_target import BLOCK, NQN, SMALL, TINY, Place, closed, refused, result_of, served  # noqa: F401
 
 pytestmark = pytest.mark.contract
-
-SMALL = ["--ssd", "mga-8k", "--set", "ssd.blocks_per_plane=64", "--nqn", "nqn.2026-11.org.example:test"]
-NQN = SMALL[-1]
-TINY = [
-    "--ssd", "mga-8k", "--nqn", NQN, "--set", "ssd.blocks_per_plane=24", "--set", "ssd.channels=2",
-    "--set", "ssd.planes_per_die=1", "--set", "part.pages_per_block=16", "--set", "ssd.over_provisioning=60%",
-    "--set", "ftl.gc_start=2 blocks", "--set", "ftl.gc_stop=3 blocks",
-]  # fmt: skip
-"""A drive of a few MiB, which collects soon."""
-BLOCK = 4096
-
-Place = tuple[str, int]
-
-
-@contextmanager
-def served(*options: str, drive: Sequence[str] = SMALL) -> Iterator[tuple[subprocess.Popen[str], Place]]:
-    """The command, and the address of its target."""
-    command = [str(COMMAND), "nvme", *drive, "--listen", "127.0.0.1:0", *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stderr is not None
-            lines = iter(process.stderr.readline, "")
-            connect = next((line for line in lines if line.startswith("nvme connect ")), "")
-            found = re.fullmatch(r"nvme connect -t tcp -a (127\.0\.0\.1) -s (\d+) -n (\S+)\n", connect)
-            assert found, connect
-            assert found[3] == NQN
-            yield process, (found[1], int(found[2]))
-        finally:
-            process.kill()
-
-
-def result_of(process: subprocess.Popen[str]) -> Any:
-    """Ends the service; its result."""
-    process.send_signal(signal.SIGTERM)
-    printed, said = process.communicate(timeout=60)
-    assert process.returncode == 0, said
-    return json.loads(printed)
-
-
-def refused(status: int, queue: Queue, command: int) -> None:
-    done = queue.finish(command)
-    assert (done.status, done.data) == (status, b""), hex(done.status)
-
-
-@pytest.fixture(autouse=True)
-def closed() -> Iterator[None]:
-    """Closes the connections of a test."""
-    yield
-    while Queue.opened:
-        Queue.opened.pop().close()
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +35,7 @@ def test_connect_identify_and_discover(target: Place) -> None:
     assert controller[768 : 768 + len(NQN) + 1] == NQN.encode() + b"\0"
     assert controller[24:64].rstrip() == b"palimpsest mga-8k"
     assert (controller[512], controller[513], controller[111], number(controller, 80, 4)) == (0x66, 0x44, 1, 0x20000)
-    assert number(controller, 516, 4) == 1
+    assert number(controller, 516, 4) == number(controller, 540, 4) == 64
     namespace = admin.identify(0, 1)
     blocks = number(namespace, 0, 8)
     assert number(controller, 280, 16) == number(namespace, 48, 16) == blocks * BLOCK
@@ -103,7 +51,8 @@ def test_connect_identify_and_discover(target: Place) -> None:
     assert number(admin.identify(0x1C, 0), 0, 8) == 1
     for what in (0x16, 0x20, 0xFF):
         refused(2, admin, admin.submit(nvme.IDENTIFY, words=struct.pack("<I", what), receives=4096))
-    refused(0xB, admin, admin.submit(nvme.IDENTIFY, namespace=2, words=struct.pack("<I", 0), receives=4096))
+    assert admin.identify(0, 2) == bytes(4096), "a number without a namespace"
+    refused(0xB, admin, admin.submit(nvme.IDENTIFY, namespace=65, words=struct.pack("<I", 0), receives=4096))
     refused(0xF, admin, admin.submit(nvme.IDENTIFY, words=struct.pack("<I", 1), receives=4096, named=512))
     discovery = Admin(target, nvme.DISCOVERY)
     log = discovery.log(0x70, 2048)
@@ -215,7 +164,7 @@ def test_commands_with_wrong_fields_have_no_effect(target: Place) -> None:
     refused(0x2, disk, disk.submit(read, words=at(0, 257), receives=257 * BLOCK))
     refused(0xF, disk, disk.submit(read, words=at(7, 1), receives=2 * BLOCK))
     refused(0xF, disk, disk.submit(nvme.WRITE, words=at(7, 2), sends=one))
-    refused(0xB, disk, disk.submit(read, namespace=2, words=at(7, 1), receives=BLOCK))
+    refused(0xB, disk, disk.submit(read, namespace=65, words=at(7, 1), receives=BLOCK))
     refused(0xB, disk, disk.submit(nvme.WRITE, namespace=0xFFFFFFFF, words=at(7, 1), sends=one))
     refused(0x1, disk, disk.submit(0x7D, words=at(7, 1), sends=one))
     refused(0x2, disk, disk.submit(nvme.WRITE, words=at(7, 1), sends=one, flags=0))
@@ -241,28 +190,28 @@ def test_commands_with_wrong_fields_have_no_effect(target: Place) -> None:
 def test_features_logs_and_aborts(target: Place) -> None:
     admin = Admin(target, NQN)
     assert admin.set_feature(7, 3 | 3 << 16) == 31 | 31 << 16
-    assert (admin.feature(6), admin.feature(6, 1), admin.feature(6, 3)) == (1, 1, 4)
+    assert (admin.feature(6), admin.feature(6, 1), admin.feature(6, 3)) == (1, 1, 5)
     admin.set_feature(6, 0)
     assert (admin.feature(6), admin.feature(6, 1)) == (0, 1)
     disk = Disk(target, NQN, number=1, controller=admin.controller)
     refused(0xC, admin, admin.submit(nvme.SET, words=struct.pack("<II", 7, 0)))
     disk.close()
     refused(0x2, admin, admin.submit(nvme.SET, words=struct.pack("<II", 6, 2)))
-    refused(0x10D, admin, admin.submit(nvme.SET, words=struct.pack("<II", 6 | 1 << 31, 1)))
+    refused(0x10D, admin, admin.submit(nvme.SET, words=struct.pack("<II", 0xF | 1 << 31, 1)))
     refused(0x2, admin, admin.submit(nvme.GET, words=struct.pack("<I", 0x55)))
     assert admin.wait(admin.submit(nvme.GET, words=struct.pack("<II", 0x81, 1), receives=16)).data == nvme.HOST_ID
     refused(0x109, admin, admin.submit(nvme.LOG, words=struct.pack("<I", 0x99 | 3 << 16), receives=16))
     refused(0x2, admin, admin.submit(nvme.LOG, words=struct.pack("<IIQ", 2 | 3 << 16, 0, 516), receives=16))
     pages = admin.log(0, 1024)
     listed = [at for at in range(256) if pages[4 * at] & 1]
-    assert listed == [0, 1, 2, 3, 4, 5, 9, 0xC0]
+    assert listed == [0, 1, 2, 3, 4, 5, 6, 9, 0x80, 0x81, 0xC0]
     for page in listed:
         admin.log(page, 512, subject=1)
     assert admin.log(2, 256, offset=256) == admin.log(2, 512)[256:]
     effects = admin.log(5, 4096)
     supported = [at for at in range(256) if effects[1024 + 4 * at] & 1]
-    assert supported == [0, 1, 2, 5, 8, 9, 0xC]
-    assert [at for at in supported if effects[1024 + 4 * at] & 2] == [1, 8, 9]
+    assert supported == [0, 1, 2, 4, 5, 8, 9, 0xC, 0xD, 0xE, 0x11, 0x15, 0x19]
+    assert [at for at in supported if effects[1024 + 4 * at] & 2] == [1, 4, 8, 9, 0x19]
     events = [admin.submit(nvme.EVENT) for _ in range(4)]
     refused(0x105, admin, admin.submit(nvme.EVENT))
     assert admin.wait(admin.submit(nvme.ABORT, words=struct.pack("<HH", 0, events[1]))).result == 0
@@ -506,6 +455,8 @@ def test_a_worn_out_drive_reports_an_event() -> None:
         admin = Admin(place, NQN)
         blocks = number(admin.identify(0, 1), 0, 8)
         disk = Disk(place, NQN, number=1, controller=admin.controller)
+        # A warning of few spare blocks would come first.
+        admin.set_feature(0xB, 0b1100)
         event = admin.submit(nvme.EVENT)
         status = 0
         for turn in range(20 * blocks):

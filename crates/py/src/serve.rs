@@ -49,6 +49,13 @@ struct NvmeOptions {
     nqn: Option<String>,
     hosts: Vec<String>,
     block_bytes: u32,
+    namespaces: Vec<u64>,
+}
+
+impl From<NvmeOptions> for nvme::Wanted {
+    fn from(NvmeOptions { nqn, hosts, block_bytes, namespaces }: NvmeOptions) -> Self {
+        nvme::Wanted { nqn, hosts, block_bytes, namespaces }
+    }
 }
 
 /// Options of a block device, as JSON.
@@ -108,7 +115,7 @@ pub fn serve(
     let attach = wanted.attach.map(|AttachOptions { name, file_only }| Wanted { name, file_only });
     let settings = Settings {
         listen: wanted.listen,
-        nvme: wanted.nvme.map(|NvmeOptions { nqn, hosts, block_bytes }| nvme::Wanted { nqn, hosts, block_bytes }),
+        nvme: wanted.nvme.map(nvme::Wanted::from),
         attach,
         clock,
         page,

@@ -90,6 +90,8 @@ impl<W: Write> Log<W> {
             Request::Zero { offset, length, durable, .. } | Request::Trim { offset, length, durable } => {
                 self.record(Kind::Zero, durable, offset, length.into(), &[])
             }
+            // A file has no such operations.
+            Request::Copy { .. } | Request::Swap { .. } => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 }
@@ -138,7 +140,11 @@ impl<W: Write + Send> Disk for Recorded<W> {
                     self.bytes[place].fill(0);
                 }
                 Request::Read { offset, length } => return answer(Ok(&self.bytes[self.place(offset, length)])),
-                Request::Flush | Request::Directed { .. } | Request::Manage { .. } => {}
+                Request::Copy { .. }
+                | Request::Swap { .. }
+                | Request::Flush
+                | Request::Directed { .. }
+                | Request::Manage { .. } => {}
             }
         }
         answer(Ok(&[]));

@@ -221,6 +221,19 @@ impl<'a> Drive<'a> {
                 done.map(|()| false)
             }
             Request::Trim { offset, length, durable } => state.trim(offset, length).map(|()| durable),
+            Request::Copy { from, offset, length, durable } => {
+                state.copy(from, offset, length, durable).map(|()| false)
+            }
+            Request::Swap { offset, length, at, durable } => {
+                let Bytes::Together(input) = bytes else { unreachable!("a swap brings two pieces of bytes") };
+                match state.swap(offset, length, (input, at), durable) {
+                    Ok(false) => {
+                        replies.refuse(asked, Refusal::Differs);
+                        return (state, Ok(()));
+                    }
+                    done => done.map(|_| false),
+                }
+            }
             Request::Flush => Ok(true),
             Request::Manage { sector, sectors, action } => {
                 state.served.manage(action.command(Extent { sector, sectors })).map(|()| false)
@@ -297,6 +310,24 @@ impl State<'_> {
         sectors.shrink_to(ZEROES as usize);
         self.scratch = sectors;
         done
+    }
+
+    fn copy(&mut self, from: u64, to: u64, length: u32, durable: bool) -> Reply<()> {
+        let mut bytes = Vec::new();
+        self.read(from, length, &mut bytes)?;
+        let command = Command::new(RequestKind::Write, widened(to, length.into())).with_fua(durable);
+        self.write(command, to, length, &mut bytes, 0)
+    }
+
+    /// Writes the second `length` bytes of `input` from `at` on, if the range holds the first; returns whether it did.
+    fn swap(&mut self, offset: u64, length: u32, (input, at): (&mut Vec<u8>, usize), durable: bool) -> Reply<bool> {
+        let (mut found, middle) = (Vec::new(), at + length as usize);
+        self.read(offset, length, &mut found)?;
+        if found != input[at..middle] {
+            return Ok(false);
+        }
+        let command = Command::new(RequestKind::Write, widened(offset, length.into())).with_fua(durable);
+        self.write(command, offset, length, input, middle).map(|()| true)
     }
 
     fn trim(&mut self, offset: u64, length: u32) -> Reply<()> {

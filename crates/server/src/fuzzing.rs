@@ -94,6 +94,20 @@ impl Array<'_> {
                     array[range(offset, length)].fill(0);
                     answers.done(asked);
                 }
+                Ok(Request::Copy { from, offset, length, .. }) => {
+                    let bytes = array[range(from, length)].to_vec();
+                    array[range(offset, length)].copy_from_slice(&bytes);
+                    answers.done(asked);
+                }
+                Ok(Request::Swap { offset, length, at, .. }) => {
+                    let (old, new) = input[at..at + 2 * length as usize].split_at(length as usize);
+                    if array[range(offset, length)] != *old {
+                        answers.refuse(asked, Refusal::Differs);
+                        continue;
+                    }
+                    array[range(offset, length)].copy_from_slice(new);
+                    answers.done(asked);
+                }
                 Ok(Request::Flush | Request::Manage { .. }) => answers.done(asked),
             }
         }
@@ -154,7 +168,12 @@ impl Shown for NoFigures {
 
 /// A subsystem with an array of `size` bytes.
 pub fn subsystem(size: usize) -> Subsystem {
-    let wanted = Wanted { nqn: Some("nqn.2026-11.org.example:array".into()), hosts: Vec::new(), block_bytes: 512 };
+    let wanted = Wanted {
+        nqn: Some("nqn.2026-11.org.example:array".into()),
+        hosts: Vec::new(),
+        block_bytes: 512,
+        namespaces: Vec::new(),
+    };
     let facts = Facts::new("array", size as u64, 4096, true, &wanted, 1);
     Subsystem::new(facts, &wanted).expect("the name is well-formed")
 }

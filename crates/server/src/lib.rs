@@ -149,6 +149,9 @@ pub fn serve(
         if let Engine::Timed(timed) = &service.drive {
             scope.spawn(move || timed.run(service));
         }
+        if let Some(subsystem) = &service.nvme {
+            scope.spawn(move || nvme::background::run(service, subsystem));
+        }
         if let Some((Listener::Tcp(page), wanted)) = page.as_ref().zip(settings.page.as_ref()) {
             scope.spawn(move || page::run(page, wanted, service as &dyn page::Shown));
         }

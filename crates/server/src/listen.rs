@@ -161,7 +161,7 @@ pub struct Service<'a> {
     pub export: Export,
     pub drive: Engine<'a>,
     /// The subsystem that NVMe hosts see; without one clients speak NBD.
-    nvme: Option<Subsystem>,
+    pub(crate) nvme: Option<Subsystem>,
     /// Whether to end after the last client that used the drive; clients may reconnect after a power cut.
     once: bool,
     /// Connected clients, by number.
@@ -307,6 +307,7 @@ impl Witness for Service<'_> {
             self.nvme.iter().for_each(Subsystem::worn_out);
             return (self.say)(&format!("error: {error}; every further write is refused"));
         }
+        self.nvme.iter().for_each(Subsystem::failed);
         (self.say)(&format!("error: {error}; every further request is refused, and the server ends"));
         self.stop();
     }
@@ -317,6 +318,7 @@ impl Witness for Service<'_> {
 
     fn power_lost(&self) {
         self.was_used.store(false, Ordering::SeqCst);
+        self.nvme.iter().for_each(Subsystem::power_lost);
         let clients = self.clients();
         clients.values().for_each(|client| (client.hang_up)(false));
         (self.say)(&format!(

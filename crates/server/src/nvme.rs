@@ -2,26 +2,36 @@
 //!
 //! A connection is a queue with a thread. [`pdu`] holds the transport, [`connect`] the begin of a connection,
 //! [`connection`] the commands of a queue, [`queue`] their answers. [`controller`] is the association of a host,
-//! [`admin`] its commands with [`identify`], [`logs`] and [`features`]; [`io`] the commands of the drive.
+//! [`admin`] its commands with [`identify`], [`logs`], [`health`] and [`features`]; [`io`] the commands of the drive,
+//! [`fused`] pairs of them. [`namespaces`] are ranges of the drive, with [`reservations`] and [`marks`] of unreadable
+//! blocks; [`background`] does the work of [`sanitize`] and [`selftest`].
 //! [`discovery`] names the subsystem to hosts. The drive, its clock, image and page are those of the NBD server.
 //!
 //! [`zones`] and [`placement`] are the commands of drives with zones or reclaim unit handles.
 //!
-//! Ignored: several namespaces and subsystems, authentication, TLS.
+//! Ignored: several subsystems, authentication, TLS.
 
 pub mod admin;
+pub mod background;
 pub mod connect;
 pub mod connection;
 pub mod controller;
 pub mod discovery;
 pub mod entry;
 pub mod features;
+pub mod fused;
+pub mod health;
 pub mod identify;
 pub mod io;
 pub mod logs;
+pub mod marks;
+pub mod namespaces;
 pub mod pdu;
 pub mod placement;
 pub mod queue;
+pub mod reservations;
+pub mod sanitize;
+pub mod selftest;
 pub mod status;
 pub mod zones;
 
@@ -36,17 +46,24 @@ use crate::socket::Socket;
 use crate::timed;
 use crate::wire::{Fault, Stream};
 use admin::Context;
+use background::Bell;
 use connection::{Connection, Port};
 use controller::{Controller, Event, Host};
+use features::Features;
+use marks::Marks;
+use namespaces::Namespaces;
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::ftl::PlacementEvents;
 use palimpsest_lab::rng::{Rng, mix};
 use placement::PlacementFacts;
 use queue::{Completions, Queue};
+use reservations::Reservations;
+use sanitize::Sanitize;
+use selftest::Tests;
 use status::Status;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 use zones::ZoneFacts;
 
@@ -65,9 +82,11 @@ pub struct Wanted {
     pub hosts: Vec<String>,
     /// Bytes of a block: 512 or 4096.
     pub block_bytes: u32,
+    /// Bytes of the namespaces; empty for one of the whole drive.
+    pub namespaces: Vec<u64>,
 }
 
-/// The namespace.
+/// The drive.
 #[derive(Debug, Clone)]
 pub struct Facts {
     pub blocks: u64,
@@ -91,12 +110,7 @@ impl Facts {
         // Another subsystem has another identity.
         let named = wanted.nqn.iter().flat_map(|nqn| nqn.bytes()).chain(name.bytes());
         let mut rng = Rng::new(named.fold(seed, |seed, byte| mix(seed ^ u64::from(byte))), bytes);
-        let mut uuid = [0; 16];
-        uuid[..8].copy_from_slice(&rng.next_u64().to_be_bytes());
-        uuid[8..].copy_from_slice(&rng.next_u64().to_be_bytes());
-        // A random UUID (RFC 9562, version 4).
-        uuid[6] = uuid[6] & 0x0F | 0x40;
-        uuid[8] = uuid[8] & 0x3F | 0x80;
+        let uuid = random_uuid(&mut rng);
         let serial = uuid[..10].iter().map(|byte| format!("{byte:02x}")).collect();
         Facts {
             blocks: bytes / u64::from(wanted.block_bytes),
@@ -124,20 +138,16 @@ impl Facts {
     pub fn bytes(&self) -> u64 {
         self.blocks * u64::from(self.block_bytes)
     }
+}
 
-    /// The bytes of `count` blocks from block `first` on: offset and length.
-    ///
-    /// # Errors
-    /// The status of a range beyond the namespace.
-    pub fn range(&self, first: u64, count: u64) -> std::result::Result<(u64, u64), Status> {
-        match first.checked_add(count) {
-            Some(end) if end <= self.blocks => {
-                let block = u64::from(self.block_bytes);
-                Ok((first * block, count * block))
-            }
-            _ => Err(status::LBA_OUT_OF_RANGE),
-        }
-    }
+/// A random UUID (RFC 9562, version 4).
+fn random_uuid(rng: &mut Rng) -> [u8; 16] {
+    let mut uuid = [0; 16];
+    uuid[..8].copy_from_slice(&rng.next_u64().to_be_bytes());
+    uuid[8..].copy_from_slice(&rng.next_u64().to_be_bytes());
+    uuid[6] = uuid[6] & 0x0F | 0x40;
+    uuid[8] = uuid[8] & 0x3F | 0x80;
+    uuid
 }
 
 /// The subsystem that hosts see.
@@ -146,6 +156,19 @@ pub struct Subsystem {
     pub facts: Facts,
     hosts: Vec<String>,
     controllers: Mutex<BTreeMap<u16, Arc<Controller>>>,
+    namespaces: RwLock<Namespaces>,
+    pub reservations: Reservations,
+    pub marks: Marks,
+    pub sanitize: Sanitize,
+    pub tests: Tests,
+    /// Tells the thread of [`background`] that there is work.
+    pub work: Bell,
+    /// Saved features, by host.
+    saved: Mutex<BTreeMap<String, Features>>,
+    /// The time that a host set, and when; else the time since the begin.
+    timestamp: Mutex<Option<(u64, Instant)>>,
+    is_worn_out: AtomicBool,
+    warned_of_spare: AtomicBool,
     /// Memory of writes that wait for data.
     transfers: Arc<Budget>,
     begin: Instant,
@@ -156,10 +179,10 @@ pub struct Subsystem {
 }
 
 impl Subsystem {
-    /// The subsystem `wanted` with one namespace.
+    /// The subsystem `wanted` with its namespaces.
     ///
     /// # Errors
-    /// [`Error::Input`] for a malformed name.
+    /// [`Error::Input`] for a malformed name, and for namespaces that the drive has no room for.
     pub fn new(facts: Facts, wanted: &Wanted) -> Result<Self> {
         let default = || format!("nqn.2026-11.org.palimpsest:{}", facts.serial);
         let nqn = wanted.nqn.clone().unwrap_or_else(default);
@@ -170,13 +193,23 @@ impl Subsystem {
                 return Err(Error::input(format!("--nqn or --host {name}"), what));
             }
         }
-        let (hosts, transfers) = (wanted.hosts.clone(), Budget::new(TRANSFERS));
+        let namespaces = RwLock::new(Namespaces::new(&facts, wanted)?);
         Ok(Subsystem {
             nqn,
             facts,
-            hosts,
+            hosts: wanted.hosts.clone(),
             controllers: Mutex::default(),
-            transfers,
+            namespaces,
+            reservations: Reservations::default(),
+            marks: Marks::default(),
+            sanitize: Sanitize::default(),
+            tests: Tests::default(),
+            work: Bell::default(),
+            saved: Mutex::default(),
+            timestamp: Mutex::default(),
+            is_worn_out: AtomicBool::new(false),
+            warned_of_spare: AtomicBool::new(false),
+            transfers: Budget::new(TRANSFERS),
             begin: Instant::now(),
             placement: Mutex::default(),
             changed_zones: AtomicU64::new(0),
@@ -198,7 +231,7 @@ impl Subsystem {
         if let Some(zones) = served.zones().filter(|_| self.facts.zones.is_some()) {
             let changed = zones.changed().number();
             if self.changed_zones.swap(changed, Ordering::Relaxed) < changed {
-                self.report(Event::ZONES_CHANGED);
+                self.tell(|_| true, |controller| controller.report(Event::ZONES_CHANGED));
             }
         }
         if let Some(facts) = &self.facts.placement
@@ -206,6 +239,71 @@ impl Subsystem {
         {
             self.placement().note(events, directives, facts, self.begin.elapsed());
         }
+    }
+
+    pub fn namespaces(&self) -> RwLockReadGuard<'_, Namespaces> {
+        self.namespaces.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn namespaces_mut(&self) -> RwLockWriteGuard<'_, Namespaces> {
+        self.namespaces.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the saved features.
+    fn with_saved<T>(&self, change: impl FnOnce(&mut BTreeMap<String, Features>) -> T) -> T {
+        change(&mut self.saved.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whole hours since the drive is served.
+    pub fn hours(&self) -> u64 {
+        self.begin.elapsed().as_secs() / 3600
+    }
+
+    /// Milliseconds of the timestamp, and whether a host set it.
+    pub fn timestamp(&self) -> (u64, bool) {
+        let set = *self.timestamp.lock().unwrap_or_else(PoisonError::into_inner);
+        let (from, since) = set.unwrap_or((0, self.begin));
+        (from.wrapping_add(since.elapsed().as_millis() as u64), set.is_some())
+    }
+
+    fn set_timestamp(&self, milliseconds: u64) {
+        *self.timestamp.lock().unwrap_or_else(PoisonError::into_inner) = Some((milliseconds, Instant::now()));
+    }
+
+    /// Whether the drive takes no further writes.
+    pub fn is_worn_out(&self) -> bool {
+        self.is_worn_out.load(Ordering::Acquire)
+    }
+
+    /// Checks that the drive takes writes.
+    ///
+    /// # Errors
+    /// The status of a worn-out drive.
+    pub fn check_writable(&self) -> std::result::Result<(), Status> {
+        if self.is_worn_out() { Err(status::WRITE_PROTECTED) } else { Ok(()) }
+    }
+
+    /// Notes a warning of few spare blocks; returns whether it is the first.
+    fn warn_of_spare(&self) -> bool {
+        !self.warned_of_spare.swap(true, Ordering::AcqRel)
+    }
+
+    /// Tells all controllers of a drive that `of` chooses.
+    fn tell(&self, of: impl Fn(&Controller) -> bool, tell: impl Fn(&Controller)) {
+        let all: Vec<_> = self.controllers().values().cloned().collect();
+        all.iter().filter(|one| !one.is_discovery && of(one)).for_each(|controller| tell(controller));
+    }
+
+    /// Numbers of the controllers of a drive that hosts with this identifier have.
+    fn controllers_of(&self, host: &[u8; 16]) -> Vec<u16> {
+        let all = self.controllers();
+        all.values().filter(|one| !one.is_discovery && one.host.id == *host).map(|one| one.id).collect()
+    }
+
+    /// Numbers of the controllers of a drive whose host `has` something.
+    fn controllers_with(&self, has: impl Fn(&str) -> bool) -> Vec<u16> {
+        let all = self.controllers();
+        all.values().filter(|one| !one.is_discovery && has(&one.host.name)).map(|one| one.id).collect()
     }
 
     fn controllers(&self) -> MutexGuard<'_, BTreeMap<u16, Arc<Controller>>> {
@@ -221,6 +319,14 @@ impl Subsystem {
         let mut all = self.controllers();
         let id = (1..0xFFF0).find(|id| !all.contains_key(id))?;
         let controller = Arc::new(Controller::new(id, host, is_discovery));
+        if let Some(saved) = self.with_saved(|saved| saved.get(&controller.host.name).cloned()) {
+            controller.with_features(|features| *features = saved);
+        }
+        for (holds, event) in [(&self.is_worn_out, Event::WORN_OUT), (&self.warned_of_spare, Event::SPARE_LOW)] {
+            if holds.load(Ordering::Acquire) {
+                controller.report(event);
+            }
+        }
         all.insert(id, Arc::clone(&controller));
         Some(controller)
     }
@@ -240,12 +346,18 @@ impl Subsystem {
 
     /// Tells all hosts that the drive takes no further writes.
     pub fn worn_out(&self) {
-        self.report(Event::WORN_OUT);
+        self.is_worn_out.store(true, Ordering::Release);
+        self.tell(|_| true, |controller| controller.report(Event::WORN_OUT));
     }
 
-    fn report(&self, event: Event) {
-        let all: Vec<_> = self.controllers().values().cloned().collect();
-        all.iter().for_each(|controller| controller.report(event));
+    /// Tells all hosts that the drive failed for good.
+    pub fn failed(&self) {
+        self.tell(|_| true, |controller| controller.report(Event::FAILED));
+    }
+
+    /// The power failed, and the drive has recovered.
+    pub fn power_lost(&self) {
+        self.reservations.power_lost();
     }
 
     /// The command that connects a host to `address`.

@@ -24,6 +24,11 @@ pub enum Request {
     Zero { offset: u64, length: u32, unmap: bool, durable: bool },
     /// Unmaps a range.
     Trim { offset: u64, length: u32, durable: bool },
+    /// Copies `length` bytes from `from` on to `offset`; both ranges cover whole sectors.
+    Copy { from: u64, offset: u64, length: u32, durable: bool },
+    /// Writes the `length` bytes that begin at `at + length` in the received memory, if the range holds the `length`
+    /// bytes that begin at `at`. No other request changes the range meanwhile.
+    Swap { offset: u64, length: u32, at: usize, durable: bool },
     /// Makes all writes durable.
     Flush,
     /// An action on the zone at a sector, or on a reclaim unit handle.
@@ -75,7 +80,7 @@ impl Request {
     /// The place of a write's bytes in the received memory.
     pub fn bytes_at(&mut self) -> Option<&mut usize> {
         match self {
-            Request::Write { at, .. } | Request::Directed { at, .. } => Some(at),
+            Request::Write { at, .. } | Request::Directed { at, .. } | Request::Swap { at, .. } => Some(at),
             _ => None,
         }
     }
@@ -117,6 +122,8 @@ pub enum Refusal {
     Unaligned,
     /// The data is uncorrectable.
     Unreadable,
+    /// The range of a [`Request::Swap`] holds other bytes.
+    Differs,
     /// The drive is worn out.
     WornOut,
     /// The zone refuses the request, with this status.
@@ -133,9 +140,12 @@ impl Refusal {
             Refusal::Malformed(error) => error,
             Refusal::Unaligned => wire::EINVAL,
             Refusal::Ending => wire::ESHUTDOWN,
-            Refusal::Unreadable | Refusal::WornOut | Refusal::Zone(_) | Refusal::Failed | Refusal::PowerLost => {
-                wire::EIO
-            }
+            Refusal::Unreadable
+            | Refusal::Differs
+            | Refusal::WornOut
+            | Refusal::Zone(_)
+            | Refusal::Failed
+            | Refusal::PowerLost => wire::EIO,
         }
     }
 }

@@ -16,6 +16,8 @@ use palimpsest_lab::run::Outcome;
 use palimpsest_lab::run::served::flight::{Done, Submitted};
 use palimpsest_lab::run::served::{Failure, Reply, Served};
 use palimpsest_lab::units::SECTOR_BYTES;
+use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -27,11 +29,23 @@ const SPIN: Duration = Duration::from_micros(60);
 const ZEROES: u64 = 256 << 10;
 
 /// The remaining steps of a request.
-#[derive(Clone, Copy)]
 enum Then {
     Nothing,
     Flush,
-    Zeroes { from: u64, to: u64, durable: bool },
+    Zeroes {
+        from: u64,
+        to: u64,
+        durable: bool,
+    },
+    /// Writes the bytes of the read.
+    Copy {
+        command: Command,
+    },
+    /// Writes the second half of the bytes, if the read returned the first half.
+    Swap {
+        command: Command,
+        bytes: Vec<u8>,
+    },
 }
 
 struct Pending {
@@ -63,8 +77,19 @@ struct State<'a> {
     wall: Option<Wall>,
     depth: Depth,
     arrivals: u64,
+    steps: Box<Steps>,
+}
+
+/// Requests between two steps.
+#[derive(Default)]
+struct Steps {
+    /// Completed requests whose number may be in use again.
+    completed: VecDeque<(Done, Pending)>,
     /// An error that refuses all requests in flight.
     failure: Option<Failure>,
+    /// The ranges of swaps that have not written yet, and the requests that wait for them with their bytes.
+    swapping: Vec<Extent>,
+    delayed: Vec<(Pending, Vec<u8>)>,
 }
 
 /// A drive with a clock for many connections.
@@ -91,7 +116,7 @@ impl<'a> Timed<'a> {
             wall,
             depth: Depth::default(),
             arrivals: 0,
-            failure: None,
+            steps: Box::default(),
         };
         Timed { state: Mutex::new(state), arrived: Condvar::new(), power_cuts: AtomicU64::new(0) }
     }
@@ -240,11 +265,13 @@ impl<'a> Timed<'a> {
     /// Answers completed requests, and starts their next steps; then refuses all requests in flight after a failure.
     fn answer_completed(&self, state: &mut State<'a>, happened: Reply<()>, witness: &dyn Witness) {
         witness.proceeded(&state.served);
-        state.failure = happened.err();
-        while let Some(done) = state.served.pop_done() {
-            state.done(done);
+        state.steps.failure = happened.err();
+        state.collect();
+        while let Some((done, pending)) = state.steps.completed.pop_front() {
+            state.done(done, pending);
+            state.collect();
         }
-        let refusal = match state.failure.take() {
+        let refusal = match state.steps.failure.take() {
             None | Some(Failure::Unreadable | Failure::Zone(_)) => return,
             Some(Failure::PowerLost) => {
                 self.power_cuts.fetch_add(1, Ordering::SeqCst);
@@ -268,13 +295,35 @@ impl<'a> Timed<'a> {
     }
 }
 
+/// The whole sectors within a range of bytes.
+fn within(offset: u64, length: u32) -> Extent {
+    let (first, end) = (offset.div_ceil(SECTOR_BYTES), (offset + u64::from(length)) / SECTOR_BYTES);
+    Extent { sector: first, sectors: end.saturating_sub(first) as u32 }
+}
+
+/// The sectors that a request changes, and the place of its bytes in the received memory.
+fn changes(request: Request) -> Option<(Extent, Range<usize>)> {
+    match request {
+        Request::Write { offset, length, at, .. } | Request::Directed { offset, length, at, .. } => {
+            Some((within(offset, length), at..at + length as usize))
+        }
+        Request::Swap { offset, length, at, .. } => Some((within(offset, length), at..at + 2 * length as usize)),
+        Request::Zero { offset, length, .. }
+        | Request::Trim { offset, length, .. }
+        | Request::Copy { offset, length, .. } => Some((within(offset, length), 0..0)),
+        Request::Read { .. } | Request::Flush | Request::Manage { .. } => None,
+    }
+}
+
 /// Whether a request covers whole sectors.
 fn is_whole(request: Request) -> bool {
     match request {
         Request::Read { offset, length }
         | Request::Write { offset, length, .. }
         | Request::Directed { offset, length, .. }
-        | Request::Zero { offset, length, .. } => {
+        | Request::Zero { offset, length, .. }
+        | Request::Copy { offset, length, .. }
+        | Request::Swap { offset, length, .. } => {
             offset.is_multiple_of(SECTOR_BYTES) && u64::from(length).is_multiple_of(SECTOR_BYTES)
         }
         Request::Trim { .. } | Request::Flush | Request::Manage { .. } => true,
@@ -291,10 +340,13 @@ impl State<'_> {
             Ok(request) if !is_whole(request) => return pending.refuse(Refusal::Unaligned),
             Ok(request) => request,
         };
-        let within = |offset: u64, length: u32| {
-            let (first, end) = (offset.div_ceil(SECTOR_BYTES), (offset + u64::from(length)) / SECTOR_BYTES);
-            Extent { sector: first, sectors: end.saturating_sub(first) as u32 }
-        };
+        if let Some((_, bytes)) = changes(request).filter(|(extent, _)| self.is_swapping(*extent)) {
+            let bytes = input[bytes].to_vec();
+            if let Some(at) = pending.asked.request.as_mut().ok().and_then(Request::bytes_at) {
+                *at = 0;
+            }
+            return self.steps.delayed.push((pending, bytes));
+        }
         let flush = |durable| if durable { Then::Flush } else { Then::Nothing };
         let (request, directives) = request.split();
         match request {
@@ -314,6 +366,19 @@ impl State<'_> {
                 self.submit(pending, action.command(Extent { sector, sectors }), Vec::new());
             }
             Request::Directed { .. } => unreachable!("the directive was split off"),
+            Request::Copy { from, offset, length, durable } => {
+                let write = Command::new(RequestKind::Write, within(offset, length)).with_fua(durable);
+                pending.then = Then::Copy { command: write };
+                self.submit(pending, Command::new(RequestKind::Read, within(from, length)), Vec::new());
+            }
+            Request::Swap { offset, length, at, durable } => {
+                let extent = within(offset, length);
+                let bytes = input[at..at + 2 * length as usize].to_vec();
+                let command = Command::new(RequestKind::Write, extent).with_fua(durable);
+                pending.then = Then::Swap { command, bytes };
+                self.steps.swapping.push(extent);
+                self.submit(pending, Command::new(RequestKind::Read, extent), Vec::new());
+            }
             Request::Trim { offset, length, durable } => {
                 pending.then = flush(durable);
                 match within(offset, length) {
@@ -338,7 +403,7 @@ impl State<'_> {
     /// Begins the next step of a request, or answers the request.
     fn go_on(&mut self, mut pending: Pending) {
         match std::mem::replace(&mut pending.then, Then::Nothing) {
-            Then::Nothing => pending.answer(None),
+            Then::Nothing | Then::Copy { .. } | Then::Swap { .. } => pending.answer(None),
             Then::Flush => self.submit(pending, Command::FLUSH, Vec::new()),
             Then::Zeroes { from, to, durable } => {
                 // Zeroes in a zone are one request, which the zone refuses or not.
@@ -355,7 +420,48 @@ impl State<'_> {
         }
     }
 
-    fn submit(&mut self, pending: Pending, command: Command, bytes: Vec<u8>) {
+    /// Whether a swap of a part of `extent` has not written yet.
+    fn is_swapping(&self, extent: Extent) -> bool {
+        self.steps.swapping.iter().any(|swap| swap.sector < extent.end() && extent.sector < swap.end())
+    }
+
+    /// Ends the exclusive part of a swap of `extent`, and begins the requests that waited for it.
+    fn swapped(&mut self, extent: Extent) {
+        if let Some(at) = self.steps.swapping.iter().position(|swap| *swap == extent) {
+            self.steps.swapping.swap_remove(at);
+        }
+        for (pending, bytes) in std::mem::take(&mut self.steps.delayed) {
+            self.begin(pending, &bytes);
+        }
+    }
+
+    /// Goes on after the read of a copy or swap with `then`.
+    fn after_read(&mut self, pending: Pending, then: Then, found: Vec<u8>) {
+        match then {
+            Then::Copy { command } => self.submit(pending, command, found),
+            Then::Swap { command, mut bytes } => {
+                let new = bytes.split_off(bytes.len() / 2);
+                match found == bytes {
+                    true => self.submit(pending, command, new),
+                    false => pending.refuse(Refusal::Differs),
+                }
+                self.swapped(command.extent);
+            }
+            Then::Nothing | Then::Flush | Then::Zeroes { .. } => unreachable!("the request reads first"),
+        }
+    }
+
+    /// Takes completed requests out of `pending`. Must be called before a request is submitted, because the drive may
+    /// give the number of a completed request to the next one.
+    fn collect(&mut self) {
+        while let Some(done) = self.served.pop_done() {
+            let pending = self.pending[done.flight as usize].take().expect("it was in flight");
+            self.steps.completed.push_back((done, pending));
+        }
+    }
+
+    fn submit(&mut self, mut pending: Pending, command: Command, bytes: Vec<u8>) {
+        self.collect();
         self.arrivals += 1;
         self.served.set_queue(pending.client.queue, 0);
         match self.served.submit(command, bytes) {
@@ -366,22 +472,27 @@ impl State<'_> {
                 self.pending[flight as usize] = Some(pending);
                 self.depth.arrived(self.served.in_flight());
             }
-            Ok(Submitted::Read(Ok(bytes))) => pending.answer(Some(bytes)),
-            Ok(Submitted::Read(Err(failure))) => pending.refuse(refusal(&failure)),
+            Ok(Submitted::Read(Ok(bytes))) => match std::mem::replace(&mut pending.then, Then::Nothing) {
+                Then::Nothing => pending.answer(Some(bytes)),
+                then => self.after_read(pending, then, bytes),
+            },
+            Ok(Submitted::Read(Err(failure))) => self.refuse(pending, &failure),
             Err(failure) => {
-                pending.refuse(refusal(&failure));
-                self.failure.get_or_insert(failure);
+                self.refuse(pending, &failure);
+                self.steps.failure.get_or_insert(failure);
             }
         }
     }
 
     /// A request, or a step of one, has completed.
-    fn done(&mut self, Done { flight, reply, sector, at }: Done) {
+    fn done(&mut self, Done { reply, sector, at, .. }: Done, mut pending: Pending) {
         self.depth.completed(self.served.in_flight());
-        let mut pending = self.pending[flight as usize].take().expect("it was in flight");
         pending.asked = pending.asked.placed(sector * SECTOR_BYTES);
-        match (reply, pending.then) {
-            (Err(failure), _) => pending.refuse(refusal(&failure)),
+        match (reply, std::mem::replace(&mut pending.then, Then::Nothing)) {
+            (Err(failure), then) => {
+                pending.then = then;
+                self.refuse(pending, &failure);
+            }
             (Ok(bytes), Then::Nothing) => {
                 if let Some(wall) = &mut self.wall {
                     wall.answered(at, Instant::now());
@@ -389,12 +500,27 @@ impl State<'_> {
                 pending.answer(Some(bytes));
             }
             // After a power cut a next step must not run, or the request would be answered as if there was none.
-            (Ok(_), _) if self.failure.is_some() => pending.refuse(Refusal::Failed),
-            (Ok(_), _) => self.go_on(pending),
+            (Ok(_), _) if self.steps.failure.is_some() => pending.refuse(Refusal::Failed),
+            (Ok(bytes), then @ (Then::Copy { .. } | Then::Swap { .. })) => self.after_read(pending, then, bytes),
+            (Ok(_), then) => {
+                pending.then = then;
+                self.go_on(pending);
+            }
+        }
+    }
+
+    /// Refuses a request after `failure`.
+    fn refuse(&mut self, mut pending: Pending, failure: &Failure) {
+        let then = std::mem::replace(&mut pending.then, Then::Nothing);
+        pending.refuse(refusal(failure));
+        if let Then::Swap { command, .. } = then {
+            self.swapped(command.extent);
         }
     }
 
     fn refuse_all(&mut self, why: Refusal) {
+        self.steps.swapping.clear();
+        self.steps.delayed.drain(..).for_each(|(pending, _)| pending.refuse(why));
         self.pending.drain(..).flatten().for_each(|pending| pending.refuse(why));
     }
 }

@@ -154,6 +154,7 @@ impl Disk for Memory {
                     self.0[offset as usize..][..length].copy_from_slice(&memory[at..at + length]);
                 }
                 Request::Zero { offset, length, .. } => self.0[offset as usize..][..length as usize].fill(0),
+                Request::Copy { .. } | Request::Swap { .. } => unreachable!("a file has no such operations"),
                 Request::Trim { .. } | Request::Flush | Request::Directed { .. } | Request::Manage { .. } => {}
             }
         }

@@ -74,6 +74,44 @@ fn data_is_asked_for_and_written() {
     assert_eq!(answered[answered.len() - 512..], [2; 512]);
 }
 
+/// The first or second command of a fused pair about block `first`, with a block of `byte`.
+fn half(opcode: u8, id: u16, first: u32, byte: u8, fusion: u8) -> Vec<u8> {
+    let mut pdu = capsule(opcode, id, [first, 0, 0, 0, 0, 0], (512, 1), &[byte; 512]);
+    pdu[9] |= fusion;
+    pdu
+}
+
+#[test]
+fn a_fused_pair_compares_and_writes() {
+    let read = capsule(2, 9, [3, 0, 0, 0, 0, 0], (512, 0x5A), &[]);
+    let swaps = [half(5, 1, 3, 0, 1), half(1, 2, 3, 7, 2), half(5, 3, 3, 0, 1), half(1, 4, 3, 8, 2), read];
+    let (answered, ended) = commands(&swaps.concat(), 1, PLAIN, &subsystem(SIZE));
+    ended.unwrap();
+    let statuses: Vec<_> = parts(&answered).into_iter().filter_map(|(_, status)| status).collect();
+    assert_eq!(statuses, [0, 0, 0x285, 9]);
+    assert_eq!(answered[answered.len() - 512..], [7; 512]);
+}
+
+#[test]
+fn half_a_fused_pair_fails() {
+    let write = capsule(1, 9, [3, 0, 0, 0, 0, 0], (512, 1), &[1; 512]);
+    let cases: [(&[Vec<u8>], &[u16]); 4] = [
+        (&[half(1, 2, 3, 7, 2)], &[0xA]),
+        (&[half(5, 1, 3, 0, 1), write.clone(), half(1, 2, 3, 7, 2)], &[0xA, 0, 0xA]),
+        (&[half(5, 1, 3, 0, 1), half(1, 2, 4, 7, 2)], &[2, 2]),
+        (&[half(1, 1, 3, 0, 1), half(1, 2, 3, 7, 2), write], &[2, 9, 0]),
+    ];
+    for (said, expected) in cases {
+        let (answered, ended) = commands(&said.concat(), 1, PLAIN, &subsystem(SIZE));
+        ended.unwrap();
+        let mut statuses: Vec<_> = parts(&answered).into_iter().filter_map(|(_, status)| status).collect();
+        let mut expected = expected.to_vec();
+        statuses.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(statuses, expected);
+    }
+}
+
 #[test]
 fn zones_refuse_wrong_fields() {
     let send = |at, how| capsule(0x79, 1, [at, 0, 0, how, 0, 0], (0, 0x5A), &[]);
@@ -167,12 +205,18 @@ fn nearly_right() -> impl Strategy<Value = Vec<u8>> {
     let words = prop::array::uniform6(small);
     let of_zones = prop_oneof![Just(0x79u8), Just(0x7A), Just(0x7D)];
     let of_handles = prop_oneof![Just(0x12u8), Just(0x1D), Just(0x19), Just(0x1A)];
-    let general = prop_oneof![4 => 0u8..13, 1 => Just(0x7F), 1 => Just(0x18), 1 => any::<u8>()];
-    let opcode = prop_oneof![4 => general, 2 => of_zones, 1 => of_handles];
+    let of_drives = prop_oneof![Just(0x7Fu8), Just(0x80), Just(0x84), any::<u8>()];
+    let opcode = prop_oneof![8 => 0u8..0x1A, 4 => of_drives, 4 => of_zones, 2 => of_handles];
+    let fusion = prop_oneof![8 => Just(0u8), 1 => Just(1), 1 => Just(2)];
     let kind = prop_oneof![Just(1u8), Just(0x5A), any::<u8>()];
     let length = prop_oneof![Just(512u32), Just(4096), Just(16), 0u32..9000];
-    let command = (opcode, 0u16..6, words, (length, kind), 0usize..1100)
-        .prop_map(|(opcode, id, words, named, bytes)| capsule(opcode, id, words, named, &vec![1; bytes & !3]));
+    let command = (opcode, fusion, 0u16..6, words, (length, kind), 0usize..1100).prop_map(
+        |(opcode, fusion, id, words, named, bytes)| {
+            let mut pdu = capsule(opcode, id, words, named, &vec![1; bytes & !3]);
+            pdu[9] |= fusion;
+            pdu
+        },
+    );
     let sent = (0u16..6, 0u16..4, prop_oneof![Just(0u32), 0u32..5000], 0usize..4200, 0u8..8)
         .prop_map(|(id, tag, offset, bytes, flags)| data(id, tag, offset, &vec![2; bytes], flags & 4));
     let noise = prop::collection::vec(any::<u8>(), 0..40);

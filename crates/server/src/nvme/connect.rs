@@ -133,6 +133,9 @@ fn connect(
     if command.opcode() != FABRICS || command.fabrics_type() != CONNECT {
         return Err((status::SEQUENCE_ERROR, 0));
     }
+    if command.fusion() != 0 {
+        return Err((status::INVALID_FIELD, 0));
+    }
     let place = command.check_flags().and_then(|()| command.data_from_host(CONNECT_BYTES, data.len()));
     let data = match place.map_err(|status| (status, 0))? {
         Place::Capsule(at) => &data[at..at + CONNECT_BYTES as usize],

@@ -8,10 +8,11 @@
 use super::admin::{self, Context, Outcome};
 use super::connect::disconnects;
 use super::entry::{Command, FABRICS, Place};
+use super::fused::{Failed, Pairs, Whole};
 use super::io::{self, Plan};
 use super::pdu::{self, Broken, Next, Pdu, broken};
 use super::queue::{Completions, Queue};
-use super::{placement, status, zones};
+use super::status::{self, Status};
 use crate::input::{Input, Large};
 use crate::patience::Share;
 use crate::request::{Asked, PowerLost, Request};
@@ -26,14 +27,6 @@ const TOGETHER: u64 = 160 << 10;
 
 /// Memory of received writes that is kept for the next ones.
 const SPARE: usize = 4;
-
-/// The effect of a management command.
-pub enum Managed {
-    /// Requests to the drive; none for a command without an effect.
-    Requests(Vec<Request>),
-    /// The data of a command that reads.
-    Data(Vec<u8>),
-}
 
 /// The drive and the replies of a connection.
 pub trait Port {
@@ -65,7 +58,7 @@ pub trait Port {
 
 /// A command whose data the host sends.
 struct Transfer {
-    command: u16,
+    command: Command,
     plan: Plan,
     large: Large,
     got: usize,
@@ -89,7 +82,8 @@ pub struct Connection<'c, S, P> {
     /// Transfers, by tag.
     transfers: Vec<Option<Transfer>>,
     /// Commands that wait for their R2T.
-    waiting: VecDeque<(u16, Plan)>,
+    waiting: VecDeque<(Command, Plan)>,
+    pairs: Pairs,
     spare: Vec<Large>,
     /// Whether the last PDU brought data, so that more data probably follows.
     had_data: bool,
@@ -146,6 +140,7 @@ impl<'c, S: Stream, P: Port> Connection<'c, S, P> {
             batch_bytes,
             transfers,
             waiting,
+            pairs: Pairs::default(),
             spare,
             had_data,
         }
@@ -286,26 +281,31 @@ impl<'c, S: Stream, P: Port> Connection<'c, S, P> {
             self.out.complete(command.id(), status::TRANSIENT_TRANSPORT_ERROR, 0);
             return Ok(());
         }
-        if let Err(wrong) = command.check_flags() {
+        if let Some(first) = self.pairs.incomplete(&command) {
+            self.out.complete(first, status::FUSED_MISSING, 0);
+        }
+        let is_fused = command.fusion() != 0 && (self.is_admin() || command.opcode() == FABRICS);
+        if let Err(wrong) = if is_fused { Err(status::INVALID_FIELD) } else { command.check_flags() } {
             self.out.complete(command.id(), wrong, 0);
             return Ok(());
-        }
-        if self.is_admin() {
-            return self.execute(&command, begin, in_capsule);
         }
         self.plan(&command, begin, in_capsule)
     }
 
-    /// Executes an admin command, with `in_capsule` bytes of data from `begin` of the input on.
-    fn execute(&mut self, command: &Command, begin: usize, in_capsule: usize) -> Result<(), Stop> {
-        let id = command.id();
-        let data = &self.input.bytes[begin..begin + in_capsule];
-        match admin::execute(command, data, &self.context) {
+    /// Executes a command with its data.
+    fn execute(&mut self, id: u16, outcome: Result<Outcome, Status>) -> Result<(), Stop> {
+        match outcome {
             Err(status) => self.out.complete(id, status, 0),
             Ok(Outcome::Done(result)) => self.out.complete(id, status::SUCCESS, result),
             Ok(Outcome::Data(data)) => self.queue.complete_with(&mut self.out.out.bytes, id, &data),
             Ok(Outcome::DataAnd(data, result)) => {
                 self.queue.complete_with_result(&mut self.out.out.bytes, id, &data, result);
+            }
+            Ok(Outcome::Requests(requests, result)) if requests.is_empty() => {
+                self.out.complete(id, status::SUCCESS, result);
+            }
+            Ok(Outcome::Requests(requests, result)) => {
+                return self.ask(&self.queue.ask_all(id, &requests, None, result));
             }
             Ok(Outcome::Flushed) => return self.ask(&[self.queue.ask(id, Request::Flush)]),
             Ok(Outcome::Later) => {}
@@ -313,9 +313,20 @@ impl<'c, S: Stream, P: Port> Connection<'c, S, P> {
         Ok(())
     }
 
-    /// Begins an I/O command, with `in_capsule` bytes of data from `begin` of the input on.
+    /// Completes commands that failed together.
+    fn fail(&mut self, failed: Failed) {
+        failed.into_iter().for_each(|(id, status)| self.out.complete(id, status, 0));
+    }
+
+    /// Begins a command, with `in_capsule` bytes of data from `begin` of the input on.
     fn plan(&mut self, command: &Command, begin: usize, in_capsule: usize) -> Result<(), Stop> {
         let id = command.id();
+        if self.is_admin() {
+            let plan = Plan::Execute { bytes: admin::data_bytes(command) };
+            let is_early = plan.brings() > 0 && !self.queue.controller.is_ready();
+            let plan = if is_early { Err(status::SEQUENCE_ERROR) } else { Ok(plan) };
+            return self.place(command, plan, begin, in_capsule);
+        }
         if command.opcode() == FABRICS {
             if disconnects(command) {
                 self.serve_batch()?;
@@ -326,56 +337,70 @@ impl<'c, S: Stream, P: Port> Connection<'c, S, P> {
             self.out.complete(id, status::INVALID_OPCODE, 0);
             return Ok(());
         }
-        let (is_ready, context) = (self.queue.controller.is_ready(), &self.context);
-        let managed = zones::manage(command, context).or_else(|| placement::manage(command, context));
-        if let Some(managed) = managed.filter(|_| is_ready) {
-            return self.manage(id, managed);
-        }
-        let planned = match is_ready {
-            true => Plan::new(command, self.context.facts, self.queue.controller.writes_through()),
-            false => Err(status::SEQUENCE_ERROR),
+        let planned = match (self.queue.controller.is_ready(), command.fusion()) {
+            (false, _) => Err(status::SEQUENCE_ERROR),
+            (true, 0) => io::plan(command, &self.context),
+            (true, _) => match self.pairs.add(command, &self.context) {
+                Ok(plan) => Ok(plan),
+                Err(failed) => {
+                    self.fail(failed);
+                    return Ok(());
+                }
+            },
         };
+        self.place(command, planned, begin, in_capsule)
+    }
+
+    /// Finds the data of a planned command, which may be `in_capsule` bytes of data from `begin` of the input on.
+    fn place(
+        &mut self,
+        command: &Command,
+        planned: Result<Plan, Status>,
+        begin: usize,
+        in_capsule: usize,
+    ) -> Result<(), Stop> {
         let placed = planned.and_then(|plan| match plan.brings() {
             0 => Ok((plan, Place::Capsule(0))),
             bytes => command.data_from_host(bytes, in_capsule).map(|place| (plan, place)),
         });
         match placed {
-            Err(status) => self.out.complete(id, status, 0),
+            Err(status) if command.fusion() != 0 && self.queue.controller.is_ready() => {
+                let failed = self.pairs.fail(command, status);
+                self.fail(failed);
+            }
+            Err(status) => self.out.complete(command.id(), status, 0),
             Ok((plan, Place::Transport)) => {
-                self.waiting.push_back((id, plan));
+                self.waiting.push_back((*command, plan));
                 self.request_data();
             }
-            Ok((plan, Place::Capsule(at))) => return self.begin(id, plan, begin + at),
+            Ok((plan, Place::Capsule(at))) => return self.begin(command, plan, begin + at),
         }
         Ok(())
     }
 
-    /// Executes or answers a management command.
-    fn manage(&mut self, id: u16, managed: Result<Managed, status::Status>) -> Result<(), Stop> {
-        let requests = match managed {
-            Ok(Managed::Data(data)) => {
-                self.queue.complete_with(&mut self.out.out.bytes, id, &data);
-                return Ok(());
-            }
-            Ok(Managed::Requests(requests)) => Ok(requests),
-            Err(status) => Err(status),
-        };
-        let asked = requests.map(|requests| self.queue.ask_some(id, &requests));
-        self.ask_or_complete(id, asked)
-    }
-
     /// Asks the drive for a command whose data begins at `at` of the input.
-    fn begin(&mut self, id: u16, plan: Plan, at: usize) -> Result<(), Stop> {
-        match plan {
-            Plan::Ask(request) => return self.ask(&[self.queue.ask(id, request)]),
-            Plan::Write { offset, length, durable, directive } => {
-                return self.ask(&[self.asked(id, io::write(offset, length, at, durable, directive))]);
-            }
-            _ => {}
+    fn begin(&mut self, command: &Command, plan: Plan, at: usize) -> Result<(), Stop> {
+        let id = command.id();
+        let data = &self.input.bytes[at..at + plan.brings() as usize];
+        if command.fusion() != 0 {
+            let added = self.pairs.add_data(command, data, &self.context);
+            return self.swap(added);
         }
-        let data = at..at + plan.brings() as usize;
-        let asked = asked_and_held(id, plan, &self.queue, &self.context, &self.input.bytes[data]);
-        self.ask_or_complete(id, asked)
+        plan.note_begin(self.context.subsystem);
+        match plan {
+            Plan::Ask(request) => self.ask(&[self.queue.ask(id, request)]),
+            Plan::Write { offset, length, durable, directive } => {
+                self.ask(&[self.asked(id, io::write(offset, length, at, durable, directive))])
+            }
+            Plan::Verify(read) => self.ask(&self.queue.ask_all(id, &[read], None, 0)),
+            Plan::Compare { offset, length } => {
+                self.ask(&self.queue.ask_all(id, &[Request::Read { offset, length }], Some(data.to_vec()), 0))
+            }
+            Plan::Execute { .. } => {
+                let outcome = self.executed(command, data);
+                self.execute(id, outcome)
+            }
+        }
     }
 
     /// A write, which completes with its block if it is a Zone Append.
@@ -383,19 +408,36 @@ impl<'c, S: Stream, P: Port> Connection<'c, S, P> {
         self.queue.ask(id, write).in_blocks(self.context.facts.block_bytes)
     }
 
-    fn ask_or_complete(&mut self, id: u16, asked: Result<Vec<Asked>, status::Status>) -> Result<(), Stop> {
-        match asked {
-            Err(status) => self.out.complete(id, status, 0),
-            Ok(asked) if asked.is_empty() => self.out.complete(id, status::SUCCESS, 0),
-            Ok(asked) => return self.ask(&asked),
+    fn executed(&self, command: &Command, data: &[u8]) -> Result<Outcome, Status> {
+        match self.is_admin() {
+            true => admin::execute(command, data, &self.context),
+            false => io::execute(command, data, &self.context),
         }
-        Ok(())
+    }
+
+    /// Serves a pair of fused commands whose data is whole.
+    fn swap(&mut self, added: Result<Option<Whole>, Failed>) -> Result<(), Stop> {
+        let Whole { ids, offset, length, durable, mut data } = match added {
+            Ok(Some(whole)) => whole,
+            Ok(None) => return Ok(()),
+            Err(failed) => {
+                self.fail(failed);
+                return Ok(());
+            }
+        };
+        self.serve_batch()?;
+        let asked = self.queue.ask_pair(ids.0, ids.1, Request::Swap { offset, length, at: 0, durable });
+        let served = self.port.serve(&[asked], &mut data, &mut self.out);
+        if served.is_err() {
+            self.port.send(&mut self.out)?;
+        }
+        Ok(served?)
     }
 
     /// Asks the host for data of waiting commands, as far as there is memory.
     fn request_data(&mut self) {
         while let Some(&(command, plan)) = self.waiting.front() {
-            let length = plan.brings();
+            let (id, length) = (command.id(), plan.brings());
             let is_first = self.transfers.iter().all(Option::is_none);
             let share = self.context.subsystem.transfers.try_take(length.into());
             if share.is_none() && !is_first {
@@ -410,7 +452,7 @@ impl<'c, S: Stream, P: Port> Connection<'c, S, P> {
             let (got, is_damaged) = (0, false);
             self.transfers[tag] = Some(Transfer { command, plan, large, got, is_damaged, _share: share });
             self.had_data = true;
-            pdu::append_r2t(&mut self.out.out.bytes, &self.queue.terms, command, tag as u16, length);
+            pdu::append_r2t(&mut self.out.out.bytes, &self.queue.terms, id, tag as u16, length);
         }
     }
 
@@ -424,7 +466,7 @@ impl<'c, S: Stream, P: Port> Connection<'c, S, P> {
             return wrong(10, "data for a tag that no R2T has");
         };
         let wanted = transfer.plan.brings() as usize;
-        if command != transfer.command {
+        if command != transfer.command.id() {
             return wrong(8, "data for another command than the R2T's");
         }
         if offset != transfer.got || length > wanted - transfer.got {
@@ -452,50 +494,45 @@ impl<'c, S: Stream, P: Port> Connection<'c, S, P> {
     /// Serves a command whose data is complete.
     fn finish(&mut self, tag: usize) -> Result<(), Stop> {
         let Some(mut transfer) = self.transfers[tag].take() else { return Ok(()) };
-        let id = transfer.command;
-        if transfer.is_damaged {
-            self.out.complete(id, status::TRANSIENT_TRANSPORT_ERROR, 0);
+        let (command, id) = (transfer.command, transfer.command.id());
+        let is_fused = command.fusion() != 0;
+        // The namespace may have changed while the data came.
+        let planned = match self.is_admin() || is_fused {
+            true => Ok(transfer.plan),
+            false => io::plan(&command, &self.context),
+        };
+        let refusal = match planned {
+            _ if transfer.is_damaged => Some(status::TRANSIENT_TRANSPORT_ERROR),
+            Ok(plan) if plan == transfer.plan => None,
+            Ok(_) => Some(status::NAMESPACE_NOT_READY),
+            Err(status) => Some(status),
+        };
+        let data = &transfer.large.slab[..transfer.plan.brings() as usize];
+        if let Some(status) = refusal {
+            let failed = if is_fused { self.pairs.fail(&command, status) } else { vec![(id, status)] };
+            self.fail(failed);
+        } else if is_fused {
+            let added = self.pairs.add_data(&command, data, &self.context);
+            self.swap(added)?;
         } else if let Plan::Write { offset, length, durable, directive } = transfer.plan {
+            transfer.plan.note_begin(self.context.subsystem);
             let asked = self.asked(id, io::write(offset, length, 0, durable, directive));
             let served = self.port.serve_large(&asked, &mut transfer.large, &mut self.out);
             if served.is_err() {
                 self.port.send(&mut self.out)?;
             }
             served?;
+        } else if let Plan::Compare { offset, length } = transfer.plan {
+            self.ask(&self.queue.ask_all(id, &[Request::Read { offset, length }], Some(data.to_vec()), 0))?;
         } else {
-            let data = &transfer.large.slab[..transfer.plan.brings() as usize];
-            let asked = asked_and_held(id, transfer.plan, &self.queue, &self.context, data);
-            self.ask_or_complete(id, asked)?;
+            let outcome = self.executed(&command, data);
+            self.execute(id, outcome)?;
         }
         if self.spare.len() < SPARE {
             self.spare.push(transfer.large);
         }
         self.request_data();
         Ok(())
-    }
-}
-
-/// The requests of a command whose answer is held, with its `data`; none for a command without an effect.
-fn asked_and_held(
-    id: u16,
-    plan: Plan,
-    queue: &Queue,
-    context: &Context<'_>,
-    data: &[u8],
-) -> Result<Vec<Asked>, status::Status> {
-    match plan {
-        Plan::Verify(read) => Ok(queue.ask_all(id, &[read], None)),
-        Plan::Compare { offset, length } => {
-            Ok(queue.ask_all(id, &[Request::Read { offset, length }], Some(data.to_vec())))
-        }
-        Plan::Deallocate { acts: false, .. } => Ok(Vec::new()),
-        Plan::Deallocate { used, .. } => {
-            Ok(queue.ask_some(id, &io::deallocations(&data[..used as usize], context.facts)?))
-        }
-        Plan::Update { used, .. } => {
-            Ok(queue.ask_some(id, &placement::updates(&data[..used as usize], context.facts)?))
-        }
-        Plan::Ask(_) | Plan::Write { .. } => unreachable!("one request answers the command"),
     }
 }
 

@@ -5,11 +5,12 @@
 
 use super::features::Features;
 use super::queue::Queue;
+use super::reservations::Notice;
 use super::status::{self, Status};
 use super::zones;
 use crate::outbox::Outbox;
 use crate::socket::Socket;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,6 +23,9 @@ pub const MOST_QUEUES: u16 = 32;
 
 /// Most asynchronous event requests in flight.
 pub const MOST_EVENTS: usize = 4;
+
+/// Most unread notices of reservations.
+const MOST_NOTICES: usize = 255;
 
 /// Entries of the error log.
 pub const ERROR_ENTRIES: usize = 64;
@@ -58,10 +62,20 @@ pub struct Event {
 impl Event {
     /// The drive made zones read only or offline.
     pub const ZONES_CHANGED: Event =
-        Event { kind: 2, information: 0xEF, log: zones::CHANGED_ZONES, subject: super::identify::NAMESPACE };
+        Event { kind: 2, information: 0xEF, log: zones::CHANGED_ZONES, subject: zones::NAMESPACE };
 
     /// The drive takes no further writes: a warning of the SMART log (reliability of the subsystem).
     pub const WORN_OUT: Event = Event { kind: 1, information: 0, log: super::logs::SMART, subject: 0 };
+    /// The temperature has reached a threshold.
+    pub const TEMPERATURE: Event = Event { kind: 1, information: 1, log: super::logs::SMART, subject: 0 };
+    /// Few spare blocks are left.
+    pub const SPARE_LOW: Event = Event { kind: 1, information: 2, log: super::logs::SMART, subject: 0 };
+    /// The drive failed: a persistent internal error.
+    pub const FAILED: Event = Event { kind: 0, information: 3, log: super::logs::ERRORS, subject: 0 };
+    pub const NAMESPACE_CHANGED: Event =
+        Event { kind: 2, information: 0, log: super::logs::CHANGED_NAMESPACES, subject: 0 };
+    pub const RESERVATION: Event = Event { kind: 6, information: 0, log: super::logs::RESERVATION, subject: 0 };
+    pub const SANITIZED: Event = Event { kind: 6, information: 1, log: super::logs::SANITIZE, subject: 0 };
 }
 
 /// An entry of the error log.
@@ -79,11 +93,18 @@ struct State {
     configuration: u32,
     status: u32,
     features: Features,
-    /// Events that no request has taken, and the kinds that wait until the host reads their log.
+    /// Events that no request has taken, and the kinds, with their log, that wait until the host reads it.
     events: VecDeque<Event>,
-    reported: u8,
+    reported: BTreeMap<u8, u8>,
     /// Failed zones that the host knows of.
     zones: zones::Reported,
+    /// Namespaces that changed since the host has read their log.
+    changed: BTreeSet<u32>,
+    /// Unread notices of reservations with their namespaces, and the number of all.
+    notices: VecDeque<(Notice, u32)>,
+    notice_count: u64,
+    /// Masked notices, by namespace.
+    masks: BTreeMap<u32, u32>,
     /// Asynchronous event requests in flight.
     requests: VecDeque<u16>,
     errors: VecDeque<ErrorEntry>,
@@ -298,10 +319,61 @@ impl Controller {
     /// Allows the next event about log page `log`, which the host has read.
     pub fn clear_event(&self, log: u8) {
         let mut state = self.state();
-        for event in [Event::WORN_OUT, Event::ZONES_CHANGED].iter().filter(|event| event.log == log) {
-            state.reported &= !(1 << event.kind);
+        state.reported.retain(|_, reported| *reported != log);
+        match log {
+            super::logs::CHANGED_NAMESPACES => state.changed.clear(),
+            super::logs::RESERVATION => {
+                state.notices.pop_front();
+                state.events.retain(|event| *event != Event::RESERVATION);
+                if !state.notices.is_empty() {
+                    state.events.push_back(Event::RESERVATION);
+                }
+            }
+            _ => {}
         }
         state.deliver();
+    }
+
+    /// Reports that namespace `id` changed.
+    pub fn namespace_changed(&self, id: u32) {
+        self.state().changed.insert(id);
+        self.report(Event::NAMESPACE_CHANGED);
+    }
+
+    /// Namespaces that changed since the host has read their log.
+    pub fn changed_namespaces(&self) -> Vec<u32> {
+        self.state().changed.iter().copied().collect()
+    }
+
+    /// Reports a notice about the reservation of namespace `id`, unless the host masks such notices.
+    pub fn notify(&self, id: u32, notice: Notice) {
+        let mut state = self.state();
+        if state.masks.get(&id).is_some_and(|mask| mask & 1 << notice as u32 != 0) {
+            return;
+        }
+        state.notices.push_back((notice, id));
+        state.notices.truncate(MOST_NOTICES);
+        state.notice_count += 1;
+        drop(state);
+        self.report(Event::RESERVATION);
+    }
+
+    /// The oldest unread notice with its number, and the number of the unread ones.
+    pub fn notice(&self) -> Option<(Notice, u32, u64, usize)> {
+        let state = self.state();
+        let &(notice, id) = state.notices.front()?;
+        let unread = state.notices.len();
+        Some((notice, id, state.notice_count + 1 - unread as u64, unread))
+    }
+
+    /// The masked notices of namespace `id`.
+    pub fn mask(&self, id: u32) -> u32 {
+        self.state().masks.get(&id).copied().unwrap_or(0)
+    }
+
+    /// Masks notices of namespace `id`.
+    pub fn set_mask(&self, id: u32, mask: u32) {
+        self.state().masks.insert(id, mask);
     }
 
     /// Aborts an asynchronous event request; returns whether it was in flight.
@@ -331,10 +403,10 @@ impl State {
     fn deliver(&mut self) {
         let Some((queue, outbox)) = &self.admin else { return };
         while !self.requests.is_empty() {
-            let next = self.events.iter().position(|event| self.reported & 1 << event.kind == 0);
+            let next = self.events.iter().position(|event| !self.reported.contains_key(&event.kind));
             let Some(event) = next.and_then(|at| self.events.remove(at)) else { return };
             let Some(request) = self.requests.pop_front() else { return };
-            self.reported |= 1 << event.kind;
+            self.reported.insert(event.kind, event.log);
             let result = u64::from(event.kind) | u64::from(event.information) << 8 | u64::from(event.log) << 16;
             let result = result | u64::from(event.subject) << 32;
             let mut reply = Vec::new();

@@ -14,7 +14,7 @@ const SGL_IN_CAPSULE: u8 = 0x01;
 const SGL_TRANSPORT: u8 = 0x5A;
 
 /// A command.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Command([u8; 64]);
 
 /// The place of a command's data.
@@ -67,13 +67,17 @@ impl Command {
         self.0[at]
     }
 
-    /// Checks flags that every command has: no fusion, and a descriptor for the data.
+    /// The place of the command in a pair of fused commands: 0 alone, 1 first, 2 second.
+    pub fn fusion(&self) -> u8 {
+        self.0[1] & 3
+    }
+
+    /// Checks flags that every command has: a known fusion, and a descriptor for the data.
     ///
     /// # Errors
     /// The status of a wrong field.
     pub fn check_flags(&self) -> Result<(), Status> {
-        let (fused, kind) = (self.0[1] & 3, self.0[1] >> 6);
-        if fused != 0 || !matches!(kind, 1 | 2) { Err(INVALID_FIELD) } else { Ok(()) }
+        if self.fusion() == 3 || !matches!(self.0[1] >> 6, 1 | 2) { Err(INVALID_FIELD) } else { Ok(()) }
     }
 
     /// Bytes of data that the command names.

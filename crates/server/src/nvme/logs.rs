@@ -1,13 +1,14 @@
 //! Log pages, whose figures are those of the simulated drive.
 //!
 //! Sources: NVM Express Base Specification 2.0, section 5.16; OCP Datacenter NVMe SSD Specification 2.0, section 4.8.6
-//! (log page C0). Counters begin when the drive is served, as in the result. Ignored: temperature, controller busy
-//! time, telemetry; their fields are zero.
+//! (log page C0). Counters begin when the drive is served, as in the result. Ignored: controller busy time, telemetry;
+//! their fields are zero.
 
 use super::admin::Context;
 use super::controller::Controller;
 use super::entry::{Command, Structure};
-use super::identify::{ALL_NAMESPACES, NAMESPACE};
+use super::health::{Health, SPARE_THRESHOLD};
+use super::identify::ALL_NAMESPACES;
 use super::status::{self, Status};
 use super::{Facts, placement, zones};
 use crate::page::figures;
@@ -19,10 +20,27 @@ pub const SMART: u8 = 0x02;
 pub const FIRMWARE: u8 = 0x03;
 pub const CHANGED_NAMESPACES: u8 = 0x04;
 pub const EFFECTS: u8 = 0x05;
+pub const SELF_TEST: u8 = 0x06;
 pub const ENDURANCE_GROUP: u8 = 0x09;
 pub const DISCOVERY: u8 = 0x70;
+pub const RESERVATION: u8 = 0x80;
+pub const SANITIZE: u8 = 0x81;
 /// SMART / health information of the Open Compute Project.
 pub const OCP_SMART: u8 = 0xC0;
+
+const PAGES: [u8; 11] = [
+    SUPPORTED,
+    ERRORS,
+    SMART,
+    FIRMWARE,
+    CHANGED_NAMESPACES,
+    EFFECTS,
+    SELF_TEST,
+    ENDURANCE_GROUP,
+    RESERVATION,
+    SANITIZE,
+    OCP_SMART,
+];
 
 /// The endurance group: the whole drive.
 pub const ENDURANCE_GROUP_ID: u16 = 1;
@@ -94,21 +112,25 @@ impl Wanted {
 /// The status of an unknown page, namespace or endurance group.
 pub fn log(wanted: &Wanted, command: &Command, context: &Context<'_>) -> Result<Vec<u8>, Status> {
     let (log, controller, shown) = (wanted.log, context.controller, context.shown);
-    let (namespace, command_set) = (command.namespace(), command.byte(59));
-    if log == SMART && !matches!(namespace, 0 | NAMESPACE | ALL_NAMESPACES) {
-        return Err(status::INVALID_NAMESPACE);
+    let (subsystem, namespace, command_set) = (context.subsystem, command.namespace(), command.byte(59));
+    // No counter is that of a namespace.
+    if log == SMART && !matches!(namespace, 0 | ALL_NAMESPACES) {
+        return Err(status::INVALID_FIELD);
     }
     match log {
         SUPPORTED => Ok(supported(context.facts)),
         ERRORS => Ok(errors(controller)),
-        SMART => Ok(smart(&figures(shown), controller.errors().1, context.subsystem.begin.elapsed().as_secs())),
+        SMART => Ok(smart(&figures(shown), context)),
         FIRMWARE => Ok(firmware()),
-        CHANGED_NAMESPACES => Ok(vec![0; 4096]),
+        CHANGED_NAMESPACES => Ok(changed_namespaces(controller)),
         EFFECTS => effects(context.facts, command_set),
+        SELF_TEST => Ok(subsystem.tests.log()),
+        RESERVATION => Ok(notice(controller)),
+        SANITIZE => Ok(subsystem.sanitize.log()),
         zones::CHANGED_ZONES => zones::changed(context, namespace, wanted.retains_event),
         log if placement::LOGS.contains(&log) => placement::log(log, wanted.subject, wanted.specific & 1 != 0, context),
         ENDURANCE_GROUP if wanted.subject != ENDURANCE_GROUP_ID => Err(status::INVALID_FIELD),
-        ENDURANCE_GROUP => Ok(endurance_group(&figures(shown), media_bytes(context), context.facts.bytes())),
+        ENDURANCE_GROUP => Ok(endurance_group(&figures(shown), media_bytes(context), context)),
         OCP_SMART => Ok(ocp_smart(&figures(shown), media_bytes(context))),
         _ => Err(status::INVALID_LOG_PAGE),
     }
@@ -118,9 +140,26 @@ fn supported(facts: &Facts) -> Vec<u8> {
     let mut page = Structure::new(1024);
     let of_zones = facts.zones.map(|_| zones::CHANGED_ZONES);
     let of_handles = facts.placement.map(|_| placement::LOGS).into_iter().flatten();
-    let all = [SUPPORTED, ERRORS, SMART, FIRMWARE, CHANGED_NAMESPACES, EFFECTS, ENDURANCE_GROUP, OCP_SMART];
-    for log in all.into_iter().chain(of_zones).chain(of_handles) {
+    for log in PAGES.into_iter().chain(of_zones).chain(of_handles) {
         page.u32(usize::from(log) * 4, 1);
+    }
+    page.0
+}
+
+/// Numbers of changed namespaces.
+fn changed_namespaces(controller: &Controller) -> Vec<u8> {
+    let mut page = Structure::new(4096);
+    for (at, id) in controller.changed_namespaces().into_iter().enumerate() {
+        page.u32(4 * at, id);
+    }
+    page.0
+}
+
+/// The oldest unread notice about a reservation, and the number of further ones.
+fn notice(controller: &Controller) -> Vec<u8> {
+    let mut page = Structure::new(64);
+    if let Some((notice, namespace, count, unread)) = controller.notice() {
+        page.u64(0, count).u8(8, notice as u8).u8(9, (unread - 1) as u8).u32(12, namespace);
     }
     page.0
 }
@@ -140,20 +179,21 @@ fn count(value: &Value) -> u128 {
     u128::from(value.as_u64().unwrap_or(0))
 }
 
-/// The SMART log of the drive's `figures`, after `errors` failed commands.
-fn smart(figures: &Value, errors: u64, served_s: u64) -> Vec<u8> {
+/// The SMART log of the drive's `figures`.
+fn smart(figures: &Value, context: &Context<'_>) -> Vec<u8> {
     let mut page = Structure::new(512);
-    let known = crate::page::smart(figures);
+    let (known, errors) = (crate::page::smart(figures), context.controller.errors().1);
+    let health = Health::of(context.shown, figures["lifetime"]["worn_out"] == true);
     let failed_reads = &figures["reliability"]["failed_reads"];
-    page.u8(0, known["critical_warning"].as_u64().unwrap_or(0) as u8);
-    page.u8(3, 100).u8(4, 0).u8(5, known["percent_used"].as_u64().unwrap_or(0) as u8);
+    page.u8(0, context.controller.with_features(|features| health.warnings(features))).u16(1, health.kelvins);
+    page.u8(3, health.spare).u8(4, SPARE_THRESHOLD).u8(5, known["percent_used"].as_u64().unwrap_or(0) as u8);
     let counters = [
         (32, count(&known["data_units_read"])),
         (48, count(&known["data_units_written"])),
         (64, count(&known["host_read_commands"])),
         (80, count(&known["host_write_commands"])),
         (112, 1 + count(&known["unsafe_shutdowns"])),
-        (128, u128::from(served_s / 3600)),
+        (128, context.subsystem.hours().into()),
         (144, count(&known["unsafe_shutdowns"])),
         (160, count(failed_reads)),
         (176, errors.into()),
@@ -177,8 +217,8 @@ fn effects(facts: &Facts, command_set: u8) -> Result<Vec<u8>, Status> {
     }
     let mut page = Structure::new(4096);
     let (supported, changes) = (1, 1 << 1);
-    for opcode in super::admin::opcodes(facts) {
-        page.u32(usize::from(opcode) * 4, supported);
+    for (opcode, effects) in super::admin::opcodes(facts) {
+        page.u32(usize::from(opcode) * 4, supported | effects);
     }
     for opcode in super::io::opcodes(facts, command_set) {
         let changed = if super::io::changes(opcode) { changes } else { 0 };
@@ -196,12 +236,15 @@ fn media_bytes(context: &Context<'_>) -> (u128, u128) {
 }
 
 /// Log page 09: units are thousands of millions of bytes, rounded up.
-fn endurance_group(figures: &Value, (programmed, _): (u128, u128), capacity: u64) -> Vec<u8> {
+fn endurance_group(figures: &Value, (programmed, _): (u128, u128), context: &Context<'_>) -> Vec<u8> {
     let mut page = Structure::new(512);
     let known = crate::page::smart(figures);
+    let is_read_only = figures["lifetime"]["worn_out"] == true;
+    let health = Health::of(context.shown, is_read_only);
+    let (capacity, unallocated) = (context.facts.bytes(), context.subsystem.namespaces().unallocated());
     let billions = |bytes: u128| bytes.div_ceil(1_000_000_000);
-    page.u8(0, known["critical_warning"].as_u64().unwrap_or(0) as u8 & 0b1000);
-    page.u8(3, 100).u8(5, known["percent_used"].as_u64().unwrap_or(0) as u8);
+    page.u8(0, u8::from(health.is_spare_low()) | u8::from(is_read_only) << 3);
+    page.u8(3, health.spare).u8(4, SPARE_THRESHOLD).u8(5, known["percent_used"].as_u64().unwrap_or(0) as u8);
     let counters = [
         (48, billions(count(&figures["host"]["bytes_read"]))),
         (64, billions(count(&figures["host"]["bytes_written"]))),
@@ -210,6 +253,7 @@ fn endurance_group(figures: &Value, (programmed, _): (u128, u128), capacity: u64
         (112, count(&known["host_write_commands"])),
         (128, count(&figures["reliability"]["failed_reads"])),
         (160, capacity.into()),
+        (176, unallocated.into()),
     ];
     for (at, value) in counters {
         page.bytes(at, &value.to_le_bytes());

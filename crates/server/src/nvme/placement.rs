@@ -7,10 +7,9 @@
 //! planned command. Ignored: time limits of reclaim units, and the place of moved data in events.
 
 use super::admin::{Context, Outcome};
-use super::connection::Managed;
 use super::entry::{Command, Structure};
-use super::identify::NAMESPACE;
 use super::logs::ENDURANCE_GROUP_ID;
+use super::namespaces::Namespace;
 use super::pdu::u16_at;
 use super::status::{self, Status};
 use super::{Facts, MOST_TRANSFER};
@@ -23,8 +22,8 @@ use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-const RECEIVE: u8 = 0x12;
-const SEND: u8 = 0x1D;
+pub const RECEIVE: u8 = 0x12;
+pub const SEND: u8 = 0x1D;
 
 /// Commands of I/O management.
 pub const OPCODES: [u8; 2] = [RECEIVE, SEND];
@@ -99,28 +98,42 @@ pub fn directive(command: &Command, facts: &Facts) -> Result<Option<Directive>, 
     }
 }
 
-/// Executes I/O Management Receive; `None` for another command.
-pub fn manage(command: &Command, context: &Context<'_>) -> Option<Result<Managed, Status>> {
-    let facts = context.facts.placement.as_ref().filter(|_| command.opcode() == RECEIVE)?;
-    if command.namespace() != NAMESPACE {
-        return Some(Err(status::INVALID_NAMESPACE));
+/// Executes I/O Management Send or Receive, with the `data` of a Send.
+///
+/// # Errors
+/// The status of a wrong field.
+pub fn execute(
+    command: &Command,
+    data: &[u8],
+    namespace: &Namespace,
+    context: &Context<'_>,
+) -> Result<Outcome, Status> {
+    let facts = context.facts.placement.as_ref().ok_or(status::INVALID_OPCODE)?;
+    if command.opcode() == SEND {
+        let used = updated(command, context.facts)? * 2;
+        return updates(&data[..used as usize], facts).map(|requests| Outcome::Requests(requests, 0));
     }
-    Some(match command.dword(10) & 0xFF {
+    match command.dword(10) & 0xFF {
         // No action.
-        0 => Ok(Managed::Requests(Vec::new())),
-        1 => handles(command, facts, context).map(Managed::Data),
+        0 => Ok(Outcome::Done(0)),
+        1 => handles(command, facts, namespace, context).map(Outcome::Data),
         _ => Err(status::INVALID_FIELD),
-    })
+    }
 }
 
 /// Reclaim Unit Handle Status: the identifier of each handle, and the blocks that its unit has room for.
-fn handles(command: &Command, facts: &PlacementFacts, context: &Context<'_>) -> Result<Vec<u8>, Status> {
+fn handles(
+    command: &Command,
+    facts: &PlacementFacts,
+    namespace: &Namespace,
+    context: &Context<'_>,
+) -> Result<Vec<u8>, Status> {
     let bytes = (u64::from(command.dword(11)) + 1) * 4;
     if bytes > MOST_TRANSFER.into() {
         return Err(status::INVALID_FIELD);
     }
     command.check_data_to_host(bytes as u32)?;
-    let (figures, block) = (figures(context.shown), u64::from(context.facts.block_bytes));
+    let (figures, block) = (figures(context.shown), u64::from(namespace.block_bytes));
     let all = facts.handles * facts.groups;
     let mut page = Structure::new(16 + 32 * all as usize);
     page.u16(14, all as u16);
@@ -147,17 +160,11 @@ pub fn updated(command: &Command, facts: &Facts) -> Result<u32, Status> {
     }
 }
 
-/// Whether `opcode` is I/O Management Send.
-pub fn is_send(opcode: u8) -> bool {
-    opcode == SEND
-}
-
 /// The requests that update the handles of the identifiers in `data`.
 ///
 /// # Errors
 /// The status of an identifier that the drive does not have; no handle must be updated then.
-pub fn updates(data: &[u8], facts: &Facts) -> Result<Vec<Request>, Status> {
-    let facts = facts.placement.as_ref().ok_or(status::INVALID_OPCODE)?;
+fn updates(data: &[u8], facts: &PlacementFacts) -> Result<Vec<Request>, Status> {
     let all: Vec<u16> = data.chunks_exact(2).map(|identifier| u16_at(identifier, 0)).collect();
     if all.iter().any(|&identifier| !facts.has(identifier)) {
         return Err(status::INVALID_FIELD);
@@ -178,13 +185,11 @@ pub fn of_controller(page: &mut Structure, facts: &Facts) {
 ///
 /// # Errors
 /// The status of a wrong field.
-pub fn direct(command: &Command, facts: &Facts) -> Result<Outcome, Status> {
-    if facts.placement.is_none() {
+pub fn direct(command: &Command, context: &Context<'_>) -> Result<Outcome, Status> {
+    if context.facts.placement.is_none() {
         return Err(status::INVALID_OPCODE);
     }
-    if command.namespace() != NAMESPACE {
-        return Err(status::INVALID_NAMESPACE);
-    }
+    context.subsystem.namespaces().find(command.namespace(), &context.controller.host.name)?;
     let (what, more) = (command.dword(11), command.dword(12));
     // Both operations are of the Identify directive.
     if what & 0xFFFF != 1 {
@@ -348,7 +353,7 @@ pub fn get(feature: u8, select: u32, command: &Command, context: &Context<'_>) -
         return Err(status::INVALID_FIELD);
     }
     if select == 3 {
-        return Ok(Outcome::Done(super::features::capabilities(!is_mode, !is_mode).into()));
+        return Ok(Outcome::Done(super::features::capabilities(!is_mode, !is_mode, false).into()));
     }
     if is_mode {
         // Enabled, with configuration 0.

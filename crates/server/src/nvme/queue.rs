@@ -39,6 +39,8 @@ fn result_of(asked: &Asked) -> u64 {
         _ => 0,
     }
 }
+/// Mark in a cookie: the request is a pair of fused commands, the first of which has its identifier in the high half.
+const PAIR: u64 = 1 << 17;
 
 /// A command with one completion for several requests, or with data to compare.
 pub struct Held {
@@ -47,6 +49,8 @@ pub struct Held {
     pub status: Status,
     /// The data that a read must return.
     pub expected: Option<Vec<u8>>,
+    /// The result of success.
+    pub result: u64,
 }
 
 /// The state of a queue that its connection and the drive's thread share.
@@ -89,15 +93,27 @@ impl Queue {
     }
 
     /// Requests of a command that completes with the last of them.
-    pub fn ask_all(&self, id: u16, requests: &[Request], expected: Option<Vec<u8>>) -> Vec<Asked> {
-        let held = Held { left: requests.len() as u32, status: status::SUCCESS, expected };
+    pub fn ask_all(&self, id: u16, requests: &[Request], expected: Option<Vec<u8>>, result: u64) -> Vec<Asked> {
+        let held = Held { left: requests.len() as u32, status: status::SUCCESS, expected, result };
         self.held().insert(id, held);
         requests.iter().map(|&request| Asked { cookie: u64::from(id) | HELD, ..self.ask(id, request) }).collect()
     }
 
-    /// [`Self::ask_all`], or nothing if there is no request.
-    pub fn ask_some(&self, id: u16, requests: &[Request]) -> Vec<Asked> {
-        if requests.is_empty() { Vec::new() } else { self.ask_all(id, requests, None) }
+    /// The request of the fused commands `first` and `second`.
+    pub fn ask_pair(&self, first: u16, second: u16, request: Request) -> Asked {
+        Asked { cookie: u64::from(second) | PAIR | u64::from(first) << 32, ..self.ask(second, request) }
+    }
+
+    /// Appends the completions of a pair of fused commands.
+    fn answer_pair(&self, into: &mut Vec<u8>, asked: &Asked, answer: Result<(), Refusal>) {
+        let (first, second) = match answer {
+            Ok(()) => (status::SUCCESS, status::SUCCESS),
+            // The data was equal, but could not be written.
+            Err(Refusal::WornOut) => (status::SUCCESS, status::WRITE_PROTECTED),
+            Err(why) => (status_of(why), status::FUSED_FAILED),
+        };
+        self.complete(into, (asked.cookie >> 32) as u16, first, 0);
+        self.complete(into, asked.cookie as u16, second, 0);
     }
 
     /// Appends the completion of a command.
@@ -156,16 +172,16 @@ impl Queue {
         }
         held.left = held.left.saturating_sub(1);
         if held.left == 0 {
-            let status = held.status;
+            let (status, result) = (held.status, if held.status == status::SUCCESS { held.result } else { 0 });
             all.remove(&id);
             drop(all);
-            self.complete(into, id, status, 0);
+            self.complete(into, id, status, result);
         }
     }
 
-    /// The drive has done `asked`. The admin queue asks for flushes only to shut the controller down.
+    /// The drive has done `asked`. The admin queue asks for single flushes only to shut the controller down.
     fn note_done(&self, asked: &Asked) {
-        if self.number == 0 && matches!(asked.request, Ok(Request::Flush)) {
+        if self.number == 0 && asked.cookie & HELD == 0 && matches!(asked.request, Ok(Request::Flush)) {
             self.controller.flushed();
         }
     }
@@ -176,6 +192,10 @@ impl Queue {
         let status = answer.as_ref().map_or_else(|&why| status_of(why), |_| status::SUCCESS);
         if answer.is_ok() {
             self.note_done(asked);
+        }
+        if asked.cookie & PAIR != 0 {
+            self.answer_pair(&mut reply, asked, answer.map(drop));
+            return reply;
         }
         let bytes = answer.ok().flatten().filter(|_| asked.is_read);
         match (asked.cookie & HELD != 0, bytes) {
@@ -191,6 +211,7 @@ impl Queue {
 fn status_of(why: Refusal) -> Status {
     match why {
         Refusal::Unreadable => status::UNRECOVERED_READ,
+        Refusal::Differs => status::COMPARE_FAILURE,
         Refusal::WornOut => status::WRITE_PROTECTED,
         Refusal::Ending => status::ABORTED_BY_DELETION,
         Refusal::Failed | Refusal::PowerLost => status::INTERNAL_ERROR,
@@ -225,16 +246,18 @@ impl Answers for Completions {
     fn done(&mut self, asked: &Asked) {
         let (queue, id) = (&self.queue, asked.cookie as u16);
         queue.note_done(asked);
-        match asked.cookie & HELD {
+        match asked.cookie & (HELD | PAIR) {
             0 => queue.complete(&mut self.out.bytes, id, status::SUCCESS, result_of(asked)),
+            PAIR => queue.answer_pair(&mut self.out.bytes, asked, Ok(())),
             _ => queue.answer_held(&mut self.out.bytes, id, status::SUCCESS, None),
         }
     }
 
     fn refuse(&mut self, asked: &Asked, why: Refusal) {
         let (queue, id) = (&self.queue, asked.cookie as u16);
-        match asked.cookie & HELD {
+        match asked.cookie & (HELD | PAIR) {
             0 => queue.complete(&mut self.out.bytes, id, status_of(why), 0),
+            PAIR => queue.answer_pair(&mut self.out.bytes, asked, Err(why)),
             _ => queue.answer_held(&mut self.out.bytes, id, status_of(why), None),
         }
     }

@@ -5,10 +5,10 @@
 //! that is in a state of the action. Ignored: zone descriptor extensions, reset and finish recommended, and the time
 //! that a report takes.
 
-use super::admin::Context;
-use super::connection::Managed;
+use super::admin::{Context, Outcome};
 use super::entry::{Command, Structure};
-use super::identify::{ALL_NAMESPACES, NAMESPACE};
+use super::identify::ALL_NAMESPACES;
+use super::namespaces::Namespace;
 use super::status::{self, Status};
 use super::{Facts, MOST_TRANSFER};
 use crate::request::{Directive, Management, Request};
@@ -19,11 +19,14 @@ use palimpsest_lab::run::served::Served;
 use palimpsest_lab::units::SECTOR_BYTES;
 use std::collections::BTreeMap;
 
+/// The number of the namespace: a drive with zones has one.
+pub const NAMESPACE: u32 = 1;
+
 /// The identifier of the command set.
 pub const COMMAND_SET: u8 = 2;
 
 pub const SEND: u8 = 0x79;
-const RECEIVE: u8 = 0x7A;
+pub const RECEIVE: u8 = 0x7A;
 pub const APPEND: u8 = 0x7D;
 
 /// Commands of zones, beside those of the NVM command set.
@@ -138,9 +141,9 @@ pub fn status_of(error: ZoneError) -> Status {
 ///
 /// # Errors
 /// The status if no zone begins there, or of more blocks than a zone has.
-pub fn append(facts: &Facts, block: u64, blocks: u64) -> std::result::Result<Directive, Status> {
+pub fn append(facts: &Facts, namespace: &Namespace, block: u64, blocks: u64) -> std::result::Result<Directive, Status> {
     let zones = facts.zones.as_ref().ok_or(status::INVALID_OPCODE)?;
-    facts.range(block, 1)?;
+    namespace.range(block, 1)?;
     zones.beginning_at(block)?;
     if blocks > zones.size { Err(status_of(ZoneError::ZoneBoundaryError)) } else { Ok(Directive::Append) }
 }
@@ -156,33 +159,27 @@ fn zones_of(context: &Context<'_>, count: u32) -> Vec<Zone> {
     all
 }
 
-/// Executes a management command of zones; `None` for another command. A host that enabled the NVM command set alone
-/// has no command of zones.
-pub fn manage(command: &Command, context: &Context<'_>) -> Option<std::result::Result<Managed, Status>> {
-    let facts = context.facts;
-    let zones = facts.zones.as_ref().filter(|_| OPCODES.contains(&command.opcode()))?;
-    if !context.controller.takes_command_sets() {
-        return Some(Err(status::INVALID_OPCODE));
-    }
-    let is_send = match command.opcode() {
-        SEND => true,
-        RECEIVE => false,
-        _ => return None,
-    };
-    if command.namespace() != NAMESPACE {
-        return Some(Err(status::INVALID_NAMESPACE));
-    }
+/// Executes Zone Management Send or Receive.
+///
+/// # Errors
+/// The status of a wrong field.
+pub fn execute(
+    command: &Command,
+    namespace: &Namespace,
+    context: &Context<'_>,
+) -> std::result::Result<Outcome, Status> {
+    let zones = context.facts.zones.as_ref().ok_or(status::INVALID_OPCODE)?;
     let states = || zones_of(context, zones.count);
-    Some(match is_send {
-        true => send(command, facts, zones, states).map(Managed::Requests),
-        false => report(command, facts, zones, states).map(Managed::Data),
-    })
+    match command.opcode() {
+        SEND => send(command, namespace, zones, states).map(|requests| Outcome::Requests(requests, 0)),
+        _ => report(command, namespace, zones, states).map(Outcome::Data),
+    }
 }
 
 /// The requests of Zone Management Send.
 fn send(
     command: &Command,
-    facts: &Facts,
+    namespace: &Namespace,
     zones: &ZoneFacts,
     states: impl FnOnce() -> Vec<Zone>,
 ) -> std::result::Result<Vec<Request>, Status> {
@@ -193,7 +190,7 @@ fn send(
         if is_for_all {
             return Err(status::INVALID_FIELD);
         }
-        facts.range(block, 1)?;
+        namespace.range(block, 1)?;
         let zone = (block / zones.size) as u32;
         return Ok(vec![zones.request(zone, block % zones.size + 1, ZoneAction::Commit)]);
     }
@@ -207,7 +204,7 @@ fn send(
         _ => return Err(status::INVALID_FIELD),
     };
     if !is_for_all {
-        facts.range(block, 1)?;
+        namespace.range(block, 1)?;
         return Ok(vec![zones.request(zones.beginning_at(block)?, zones.size, action)]);
     }
     let all = states();
@@ -253,7 +250,7 @@ fn code_of(state: ZoneState) -> u8 {
 /// The data of Zone Management Receive: Report Zones.
 fn report(
     command: &Command,
-    facts: &Facts,
+    namespace: &Namespace,
     zones: &ZoneFacts,
     states: impl FnOnce() -> Vec<Zone>,
 ) -> std::result::Result<Vec<u8>, Status> {
@@ -274,7 +271,7 @@ fn report(
     if action != 0 || filter > FILTERS.len() || bytes < DESCRIPTOR as u64 || bytes > MOST_TRANSFER.into() {
         return Err(status::INVALID_FIELD);
     }
-    facts.range(block, 1)?;
+    namespace.range(block, 1)?;
     command.check_data_to_host(bytes as u32)?;
     let (mut page, all) = (Structure::new(bytes as usize), states());
     let wanted = filter.checked_sub(1).map(|at| FILTERS[at]);
@@ -342,9 +339,7 @@ pub fn changed(context: &Context<'_>, namespace: u32, stays: bool) -> std::resul
     if namespace == ALL_NAMESPACES {
         return Err(status::INVALID_FIELD);
     }
-    if namespace != NAMESPACE {
-        return Err(status::INVALID_NAMESPACE);
-    }
+    context.subsystem.namespaces().find(namespace, &context.controller.host.name)?;
     let states = (0..).zip(zones_of(context, zones.count));
     let failed: Reported =
         states.filter(|(_, zone)| zone.state.is_failed()).map(|(at, zone)| (at, zone.state)).collect();

@@ -89,7 +89,12 @@ pub fn settings(options: &[&str]) -> Settings {
     let timeout = Duration::from_millis(timeout);
     let image = of("--image=").last().map(PathBuf::from);
     let image_sync = options.contains(&"--image-sync");
-    let nvme = options.contains(&"--nvme").then(|| nvme::Wanted { nqn: None, hosts: Vec::new(), block_bytes: 4096 });
+    let nvme = options.contains(&"--nvme").then(|| nvme::Wanted {
+        nqn: None,
+        hosts: Vec::new(),
+        block_bytes: 4096,
+        namespaces: Vec::new(),
+    });
     Settings { listen, nvme, attach: None, clock, page, image, image_sync, once, run, timeout }
 }
 

@@ -12,6 +12,20 @@ impl Served<'_> {
         summary::outcome(&self.resolved, &self.session, options, read, self.precondition.clone()).summary
     }
 
+    /// Blocks of a new drive beyond those that the logical capacity fills, and blocks that failed.
+    pub fn spare_blocks(&self) -> (u64, u64) {
+        let drive = &self.resolved.drive;
+        let filled = drive.logical_pages().div_ceil(drive.geometry.pages_per_block.into());
+        let spare = u64::from(drive.geometry.blocks()).saturating_sub(filled);
+        (spare, self.session.drive.figures().retired_blocks)
+    }
+
+    /// The temperature of flash in degrees Celsius.
+    pub fn celsius(&self) -> u32 {
+        let cells = &self.resolved.drive.errors.cells;
+        if cells.temperature > 0 { cells.temperature } else { cells.reference }
+    }
+
     /// The present state of all blocks, with planned operations.
     pub fn blocks(&self) -> BlockMap {
         let drive = &self.session.drive;
