@@ -195,7 +195,7 @@ class Shell:
         """Output and errors of a script. Raises GuestError if a command fails or the time is over."""
         self.count += 1
         end = f"END-{self.count}-"
-        line = f"sh -c {shlex.quote(f'set -e; {script}')} </dev/null 2>&1; echo; echo {end}$?\n"
+        line = f"sh -c {shlex.quote(f'set -e; {script}')} </dev/null 2>&1; status=$?; echo; echo {end}$status\n"
         self.connection.settimeout(timeout)
         self.connection.sendall(line.encode())
         said = b""
@@ -258,7 +258,7 @@ def booted(folder: Path) -> Iterator[Guest]:
                 connection = _first(listener, process, console)
                 with connection:
                     guest = Guest(connection, console, listener)
-                    guest.run("dmesg -c")
+                    guest.run("modprobe ext4; dmesg -c")
                     yield guest
             finally:
                 process.kill()

@@ -12,6 +12,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -111,18 +112,20 @@ def test_smoke(guest: Guest) -> None:
 
 
 def test_the_documented_commands(guest: Guest) -> None:
-    """Runs each command of the page in order, as root of the guest."""
+    """Runs the commands of the page in order, as root of the guest. Each `palimpsest nvme` there is a new target."""
     page = ROOT / "docs" / "nvme.md"
     listed = [line for block in blocks(page) for line in block.text.splitlines() if block.language == "console"]
-    serve = next(line for line in listed if line.startswith("$ palimpsest nvme"))
-    options = shlex.split(re.sub(r"--(nqn|page) \S+", "", serve.removeprefix("$ palimpsest nvme")))
-    with served(drive=[*options, "--nqn", NQN]) as (_, place):
-        for line in (line.removeprefix("# ") for line in listed if line.startswith("# ")):
-            command = re.sub(r"-a \S+ -s \d+", f"-a {HOST} -s {place[1]}", line)
-            command = re.sub(r"nqn\.\S+", NQN, command).replace("nvme connect", f"nvme connect {NAMED} {HOST_ID}")
-            guest.run(command)
-            if "nvme connect" in command:
-                assert device(guest) == "/dev/nvme0"
+    begins = [at for at, line in enumerate(listed) if line.startswith("$ palimpsest nvme")]
+    for begin, end in pairwise([*begins, len(listed)]):
+        options = shlex.split(re.sub(r"--(nqn|page) \S+", "", listed[begin].removeprefix("$ palimpsest nvme")))
+        with served(drive=[*options, "--nqn", NQN]) as (_, place):
+            for line in (line.removeprefix("# ") for line in listed[begin:end] if line.startswith("# ")):
+                command = re.sub(r"-a \S+ -s \d+", f"-a {HOST} -s {place[1]}", line)
+                command = re.sub(r"nqn\.\S+", NQN, command)
+                guest.run(command.replace("nvme connect", f"nvme connect {NAMED} {HOST_ID} --keep-alive-tmo=60"))
+                if "nvme connect" in command:
+                    assert device(guest) == "/dev/nvme0"
+            guest.run(f"nvme disconnect -n {NQN} || true")
 
 
 FILE_SYSTEMS = {
