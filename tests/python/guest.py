@@ -2,8 +2,8 @@
 
 The guest lives in an initramfs, reaches this machine as 10.0.2.2, and offers shells over TCP. Packages come by name
 from the configured sources of apt; `~/.cache/palimpsest-guest` keeps kernel and initramfs for later runs. The guest
-powers off when its first shell ends, also after a kill of the test program. QEMU emulates the processor, because KVM
-inside a virtual machine may fail. Ignored: graphics, udev, systemd.
+ends with the test program, also if that is killed. QEMU emulates the processor, because KVM inside a virtual machine
+may fail. Ignored: graphics, udev, systemd.
 """
 
 import fcntl
@@ -66,7 +66,8 @@ def missing() -> str:
         return "needs Linux on x86-64"
     if (os.cpu_count() or 1) < 2:
         return "needs two processors"
-    gone = [name for name in ("qemu-system-x86_64", "apt-get", "apt-cache", "dpkg-deb") if shutil.which(name) is None]
+    programs = ("qemu-system-x86_64", "setpriv", "apt-get", "apt-cache", "dpkg-deb")
+    gone = [name for name in programs if shutil.which(name) is None]
     return f"needs {', '.join(gone)}" if gone else ""
 
 
@@ -247,8 +248,8 @@ def booted(folder: Path) -> Iterator[Guest]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         command = [
-            "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2",
-            "-m", "1024", "-nodefaults", "-display", "none", "-no-reboot", "-serial", f"file:{console}",
+            "setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64",
+            "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1024", "-nodefaults", "-display", "none", "-no-reboot", "-serial", f"file:{console}",
             "-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile=",
             "-kernel", str(kernel), "-initrd", str(initramfs),
             "-append", f"console=ttyS0 panic=-1 quiet loglevel=4 mitigations=off no_timer_check nowatchdog port={port}",
