@@ -249,7 +249,8 @@ def booted(folder: Path) -> Iterator[Guest]:
         port = listener.getsockname()[1]
         command = [
             "setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64",
-            "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1024", "-nodefaults", "-display", "none", "-no-reboot", "-serial", f"file:{console}",
+            "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1024",
+            "-nodefaults", "-display", "none", "-no-reboot", "-serial", f"file:{console}",
             "-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile=",
             "-kernel", str(kernel), "-initrd", str(initramfs),
             "-append", f"console=ttyS0 panic=-1 quiet loglevel=4 mitigations=off no_timer_check nowatchdog port={port}",
