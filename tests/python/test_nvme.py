@@ -394,39 +394,6 @@ def test_noise_and_wrong_digests_write_nothing(target: Place, admin: Admin) -> N
     assert ended.value.fatal == 3
 
 
-def test_a_killed_target_keeps_what_was_flushed(tmp_path: Path) -> None:
-    draw = random.Random(11)
-    blocks, kills = 400, 6
-    holds = {at: [bytes(BLOCK)] for at in range(blocks)}
-    image = tmp_path / "drive.pal"
-    for kill in range(kills):
-        with served("--image", str(image)) as (process, place):
-            admin = Admin(place, NQN)
-            disk = Disk(place, NQN, number=1, controller=admin.controller)
-            for at in range(blocks):
-                found = disk.read(at, 1)
-                assert found in holds[at], f"block {at} after kill {kill}"
-                holds[at] = [found]
-            for _ in range(draw.randrange(10, 60)):
-                at, content = draw.randrange(blocks), draw.randbytes(BLOCK)
-                match draw.randrange(6):
-                    case 0:
-                        disk.flush()
-                        holds = {each: known[:1] for each, known in holds.items()}
-                    case 1:
-                        disk.write(at, content, nvme.FUA)
-                        holds[at] = [content]
-                    case _:
-                        disk.write(at, content)
-                        holds[at].insert(0, content)
-            for _ in range(draw.randrange(8)):
-                at, content = draw.randrange(blocks), draw.randbytes(BLOCK)
-                disk.write_later(at, content)
-                holds[at].insert(0, content)
-            process.kill()
-            process.wait(timeout=30)
-
-
 def test_a_power_cut_ends_the_association() -> None:
     with served("--set", "faults.power_cut_at=300", "--json") as (process, place):
         content: dict[int, bytes] = {}

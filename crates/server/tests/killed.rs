@@ -1,15 +1,15 @@
-//! A server whose drive is in an image is killed (SIGKILL) at any moment: everything acknowledged as durable is there
-//! after a restart.
+//! A server whose drive is in an image, by NBD or NVMe/TCP, is killed (SIGKILL) at any moment: everything acknowledged
+//! as durable is there after a restart.
 //!
 //! The server is this program, restarted for one test. Each block holds a block number and the number of the last
 //! write. `KILLS` is the number of kills of each drive, `KILL_SEED` draws other moments.
 
 mod client;
 
-use client::{PATIENCE, Random};
+use client::host::capsule;
+use client::{PATIENCE, Random, read_array};
 use palimpsest_server::{serve, wire};
-use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -36,42 +36,55 @@ fn serves_until_it_is_killed() {
 
 struct Server {
     child: Child,
+    /// The socket of an NBD server.
     socket: PathBuf,
+    is_nvme: bool,
 }
 
 impl Server {
     fn start(folder: &Path, options: &[String]) -> Server {
-        let socket = folder.join("socket");
+        let (socket, is_nvme) = (folder.join("socket"), options.iter().any(|option| option == "--nvme"));
         let mut all = options.to_vec();
-        all.push(format!("--listen=unix:{}", socket.display()));
+        if !is_nvme {
+            all.push(format!("--listen=unix:{}", socket.display()));
+        }
         all.push(format!("--image={}", folder.join("drive.pal").display()));
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "serves_until_it_is_killed", "--ignored", "--nocapture"])
             .env("SERVE_OPTIONS", all.join("\n"))
-            .stdout(Stdio::null())
+            .stdout(if is_nvme { Stdio::piped() } else { Stdio::null() })
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        Server { child, socket }
+        Server { child, socket, is_nvme }
     }
 
-    /// A connection; `None` if the server ended before.
-    fn connect(&mut self) -> Option<UnixStream> {
+    fn connect(&mut self) -> Box<dyn Link> {
+        if self.is_nvme {
+            let lines = BufReader::new(self.child.stdout.take().unwrap()).lines().map_while(Result::ok);
+            let uri = lines.into_iter().find_map(|line| Some(line.rsplit_once(" at ")?.1.to_owned()));
+            let host = client::host::Host::connect(&uri.unwrap_or_else(|| panic!("it ended: {}", self.said())));
+            host.queue.set_read_timeout(Some(PATIENCE)).unwrap();
+            return Box::new(host);
+        }
         let begin = Instant::now();
         loop {
             if let Ok(stream) = UnixStream::connect(&self.socket) {
                 stream.set_read_timeout(Some(PATIENCE)).unwrap();
-                return Some(stream);
+                return Box::new(Nbd::begin(stream).unwrap());
             }
-            if let Some(status) = self.child.try_wait().unwrap() {
-                let mut said = String::new();
-                self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-                assert!(status.code().is_none(), "the server ended by itself: {said}");
-                return None;
-            }
+            let ended = self.child.try_wait().unwrap();
+            assert!(ended.is_none(), "the server ended by itself: {}", self.said());
             assert!(begin.elapsed() < PATIENCE, "the server does not listen");
             std::thread::sleep(Duration::from_micros(300));
         }
+    }
+
+    /// Errors of a server that has ended.
+    fn said(&mut self) -> String {
+        let mut said = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        said
     }
 
     fn kill(&mut self) {
@@ -84,6 +97,116 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+enum Action {
+    Read,
+    /// The data; none for zeroes.
+    Write(Option<Vec<u8>>),
+    Flush,
+}
+
+/// A connection by one of the protocols. Requests have numbers, which answers repeat.
+trait Link: Send {
+    fn blocks(&mut self) -> u64;
+    /// Appends a request of one block.
+    fn ask(&self, message: &mut Vec<u8>, number: u16, action: Action, block: u64, fua: bool);
+    fn send(&mut self, message: &[u8]) -> io::Result<()>;
+    /// The number of the next write or flush that has succeeded.
+    fn answer(&mut self) -> io::Result<u16>;
+    /// The block of the only read in flight.
+    fn data(&mut self) -> io::Result<Vec<u8>>;
+}
+
+struct Nbd {
+    stream: UnixStream,
+    bytes: u64,
+}
+
+impl Nbd {
+    /// Chooses the export.
+    fn begin(mut stream: UnixStream) -> io::Result<Nbd> {
+        let mut greeting = [0; 18];
+        stream.read_exact(&mut greeting)?;
+        stream.write_all(&[&[0, 0, 0, 3][..], b"IHAVEOPT", &[0, 0, 0, 1, 0, 0, 0, 0]].concat())?;
+        let begin = read_array::<10>(&mut stream)?;
+        Ok(Nbd { stream, bytes: u64::from_be_bytes(begin[..8].try_into().unwrap()) })
+    }
+}
+
+impl Link for Nbd {
+    fn blocks(&mut self) -> u64 {
+        self.bytes / BLOCK
+    }
+
+    fn ask(&self, message: &mut Vec<u8>, number: u16, action: Action, block: u64, fua: bool) {
+        let (command, length) = match action {
+            Action::Read => (wire::CMD_READ, BLOCK),
+            Action::Write(Some(_)) => (wire::CMD_WRITE, BLOCK),
+            Action::Write(None) => (wire::CMD_WRITE_ZEROES, BLOCK),
+            Action::Flush => (wire::CMD_FLUSH, 0),
+        };
+        message.extend(wire::REQUEST_MAGIC.to_be_bytes());
+        message.extend(if fua { wire::CMD_FLAG_FUA } else { 0 }.to_be_bytes());
+        message.extend(command.to_be_bytes());
+        message.extend(u64::from(number).to_be_bytes());
+        message.extend((block * length).to_be_bytes());
+        message.extend((length as u32).to_be_bytes());
+        if let Action::Write(Some(data)) = action {
+            message.extend(data);
+        }
+    }
+
+    fn send(&mut self, message: &[u8]) -> io::Result<()> {
+        self.stream.write_all(message)
+    }
+
+    fn answer(&mut self) -> io::Result<u16> {
+        let reply: [u8; 16] = read_array(&mut self.stream)?;
+        assert_eq!(reply[4..8], [0; 4], "a request was refused");
+        Ok(u64::from_be_bytes(reply[8..].try_into().unwrap()) as u16)
+    }
+
+    fn data(&mut self) -> io::Result<Vec<u8>> {
+        self.answer()?;
+        wire::read_bytes(&mut self.stream, BLOCK as u32)
+    }
+}
+
+impl Link for client::host::Host {
+    fn blocks(&mut self) -> u64 {
+        let identify = capsule(6, 9, &[0, 0, 0], BLOCK as u32, &[]);
+        self.admin.write_all(&identify).unwrap();
+        let answer: [u8; 24 + BLOCK as usize + 24] = read_array(&mut self.admin).unwrap();
+        u64::from_le_bytes(answer[24..32].try_into().unwrap())
+    }
+
+    fn ask(&self, message: &mut Vec<u8>, number: u16, action: Action, block: u64, fua: bool) {
+        let (opcode, length, data) = match action {
+            Action::Flush => (0, 0, Vec::new()),
+            Action::Write(Some(data)) => (1, BLOCK, data),
+            Action::Read => (2, BLOCK, Vec::new()),
+            Action::Write(None) => (8, 0, Vec::new()),
+        };
+        message.extend(capsule(opcode, number, &[block as u32, 0, u32::from(fua) << 30], length as u32, &data));
+    }
+
+    fn send(&mut self, message: &[u8]) -> io::Result<()> {
+        self.queue.write_all(message)
+    }
+
+    fn answer(&mut self) -> io::Result<u16> {
+        let response: [u8; 24] = read_array(&mut self.queue)?;
+        assert_eq!((response[0], response[22] >> 1, response[23]), (5, 0, 0), "a command failed");
+        Ok(u16::from_le_bytes([response[20], response[21]]))
+    }
+
+    fn data(&mut self) -> io::Result<Vec<u8>> {
+        read_array::<24>(&mut self.queue)?;
+        let data = wire::read_bytes(&mut self.queue, BLOCK as u32)?;
+        self.answer()?;
+        Ok(data)
     }
 }
 
@@ -112,71 +235,42 @@ fn content(block: u64, write: u64) -> Vec<u8> {
     bytes
 }
 
-fn ask(message: &mut Vec<u8>, command: u16, flags: u16, cookie: u64, offset: u64, length: u32) {
-    message.extend(wire::REQUEST_MAGIC.to_be_bytes());
-    message.extend(flags.to_be_bytes());
-    message.extend(command.to_be_bytes());
-    message.extend(cookie.to_be_bytes());
-    message.extend(offset.to_be_bytes());
-    message.extend(length.to_be_bytes());
-}
-
 impl Host {
-    /// Chooses the export.
-    fn begin(stream: &mut UnixStream) -> io::Result<u64> {
-        let mut greeting = [0; 18];
-        stream.read_exact(&mut greeting)?;
-        stream.write_all(&[&[0, 0, 0, 3][..], b"IHAVEOPT", &[0, 0, 0, 1, 0, 0, 0, 0]].concat())?;
-        let mut begin = [0; 10];
-        stream.read_exact(&mut begin)?;
-        Ok(u64::from_be_bytes(begin[..8].try_into().unwrap()))
-    }
-
-    /// The cookie of the next answer.
-    fn answer(stream: &mut UnixStream) -> io::Result<u64> {
-        let mut reply = [0; 16];
-        stream.read_exact(&mut reply)?;
-        assert_eq!(reply[4..8], [0; 4], "a request was refused");
-        Ok(u64::from_be_bytes(reply[8..].try_into().unwrap()))
-    }
-
     /// Writes, some with FUA, and flushes, some in flight together, until the server is killed.
-    fn write_on(&mut self, stream: &mut UnixStream) -> io::Result<()> {
+    fn write_on(&mut self, link: &mut dyn Link) -> io::Result<()> {
         loop {
-            let (mut message, mut asked) = (Vec::new(), BTreeMap::<u64, (u64, bool)>::new());
+            // The flush has number 0.
+            let (mut message, mut asked) = (Vec::new(), Vec::<(u64, u64, bool)>::new());
             let flushes = self.random.below(4) == 0;
             for _ in 0..=self.random.below(12) {
                 let block = self.random.below(self.blocks.len() as u64);
-                if asked.values().any(|&(other, ..)| other == block) {
+                if asked.iter().any(|&(other, ..)| other == block) {
                     continue;
                 }
                 self.writes += 1;
                 let (write, fua, zeroes) = (self.writes, self.random.below(6) == 0, self.random.below(8) == 0);
                 self.blocks[block as usize].last = write;
-                let flags = if fua { wire::CMD_FLAG_FUA } else { 0 };
                 if zeroes {
                     self.blocks[block as usize].zeroed = write;
-                    ask(&mut message, wire::CMD_WRITE_ZEROES, flags, write, block * BLOCK, BLOCK as u32);
-                } else {
-                    ask(&mut message, wire::CMD_WRITE, flags, write, block * BLOCK, BLOCK as u32);
-                    message.extend(content(block, write));
                 }
-                asked.insert(write, (block, fua));
+                asked.push((block, write, fua));
+                let action = Action::Write((!zeroes).then(|| content(block, write)));
+                link.ask(&mut message, asked.len() as u16, action, block, fua);
             }
             let before: Vec<u64> = self.blocks.iter().map(|block| block.answered).collect();
             if flushes {
-                ask(&mut message, wire::CMD_FLUSH, 0, 0, 0, 0);
+                link.ask(&mut message, 0, Action::Flush, 0, false);
             }
-            stream.write_all(&message)?;
+            link.send(&message)?;
             for _ in 0..asked.len() + usize::from(flushes) {
-                let write = Host::answer(stream)?;
-                let Some(&(block, fua)) = asked.get(&write) else {
+                let Some(index) = usize::from(link.answer()?).checked_sub(1) else {
                     self.blocks
                         .iter_mut()
                         .zip(&before)
                         .for_each(|(block, &write)| block.durable = block.durable.max(write));
                     continue;
                 };
+                let (block, write, fua) = asked[index];
                 let block = &mut self.blocks[block as usize];
                 block.answered = write;
                 block.durable = if fua { write } else { block.durable };
@@ -185,14 +279,12 @@ impl Host {
     }
 
     /// Reads everything; the present contents stay.
-    fn look(&mut self, stream: &mut UnixStream, of: &str) -> io::Result<()> {
+    fn look(&mut self, link: &mut dyn Link, of: &str) -> io::Result<()> {
         for number in 0..self.blocks.len() as u64 {
             let mut message = Vec::new();
-            ask(&mut message, wire::CMD_READ, 0, number, number * BLOCK, BLOCK as u32);
-            stream.write_all(&message)?;
-            assert_eq!(Host::answer(stream)?, number);
-            let mut bytes = vec![0; BLOCK as usize];
-            stream.read_exact(&mut bytes)?;
+            link.ask(&mut message, 1, Action::Read, number, false);
+            link.send(&message)?;
+            let bytes = link.data()?;
             let Block { last, durable, zeroed, .. } = self.blocks[number as usize];
             let found = match bytes.iter().all(|&byte| byte == 0) {
                 true if zeroed >= durable => zeroed,
@@ -226,18 +318,17 @@ fn killed(options: &[&str], kills: u64, seed: u64) {
         let of = format!("{options:?}, kill {kill} of seed {seed}");
         let mut server = Server::start(&folder, &options);
         let (after, early) = (host.random.below(30_000), host.random.below(5) == 0);
-        let mut stream = match early && kill > 0 {
+        let mut link = match early && kill > 0 {
             // Killed while the server opens the image.
             true => {
                 std::thread::sleep(Duration::from_micros(after / 4));
                 server.kill();
                 continue;
             }
-            false => server.connect().expect("it runs"),
+            false => server.connect(),
         };
-        let bytes = Host::begin(&mut stream).unwrap();
-        host.blocks.resize(((bytes / BLOCK) as usize).min(500), Block::default());
-        host.look(&mut stream, &of).unwrap();
+        host.blocks.resize((link.blocks() as usize).min(500), Block::default());
+        host.look(link.as_mut(), &of).unwrap();
         looked += 1;
         let before = host.writes;
         std::thread::scope(|scope| {
@@ -245,7 +336,7 @@ fn killed(options: &[&str], kills: u64, seed: u64) {
                 std::thread::sleep(Duration::from_micros(after));
                 server.kill();
             });
-            host.write_on(&mut stream).unwrap_err();
+            host.write_on(link.as_mut()).unwrap_err();
         });
         writes += host.writes - before;
     }
@@ -258,6 +349,9 @@ const DRIVES: &[&[&str]] = &[
     &["--ftl=page"],
     &["--ftl=subpage"],
     &["--ftl=mga", "--clock=virtual"],
+    &["--ftl=page", "--nvme"],
+    &["--ftl=mga", "--nvme", "--clock=virtual"],
+    &["--ftl=subpage", "--nvme", "--clock=virtual", "--set=buffer.ack=volatile"],
     &[
         "--ftl=llh",
         "--set=part.cell=mlc",
@@ -271,7 +365,7 @@ const DRIVES: &[&[&str]] = &[
 
 #[test]
 fn what_was_flushed_survives_a_killed_server() {
-    for options in &DRIVES[..3] {
+    for options in &DRIVES[..6] {
         killed(options, number("KILLS", 7), number("KILL_SEED", 1));
     }
 }

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test program uses a part")]
 
+pub mod host;
+
 use palimpsest_lab::config::{self, Resolved};
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::nand::data::Payload;
