@@ -13,7 +13,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 const BLOCK: u64 = 4096;
@@ -39,6 +39,8 @@ struct Server {
     /// The socket of an NBD server.
     socket: PathBuf,
     is_nvme: bool,
+    /// Open until the end, because the server ends if it cannot print a line.
+    output: Option<BufReader<ChildStdout>>,
 }
 
 impl Server {
@@ -56,13 +58,13 @@ impl Server {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        Server { child, socket, is_nvme }
+        Server { child, socket, is_nvme, output: None }
     }
 
     fn connect(&mut self) -> Box<dyn Link> {
         if self.is_nvme {
-            let lines = BufReader::new(self.child.stdout.take().unwrap()).lines().map_while(Result::ok);
-            let uri = lines.into_iter().find_map(|line| Some(line.rsplit_once(" at ")?.1.to_owned()));
+            let output = self.output.insert(BufReader::new(self.child.stdout.take().unwrap()));
+            let uri = output.lines().map_while(Result::ok).find_map(|line| Some(line.rsplit_once(" at ")?.1.to_owned()));
             let host = client::host::Host::connect(&uri.unwrap_or_else(|| panic!("it ended: {}", self.said())));
             host.queue.set_read_timeout(Some(PATIENCE)).unwrap();
             return Box::new(host);
