@@ -3,7 +3,8 @@
 //! `make bench` runs the cases and prints a table in Markdown. Each case runs `ROUNDS` times and prints the best and
 //! the median. The last rows are a loop of dependent random accesses over the same footprint, an upper bound of any
 //! simulator of this design. `BENCH_REQUESTS=N` runs each case once with N requests and omits that loop: two lengths
-//! under a counter of instructions give the cost of one request.
+//! under a counter of instructions give the cost of one request. `BENCH_FTL` and `BENCH_SET` (`key=value key=value`)
+//! run the cases on another layer, and with other settings; `BENCH_SPEC` replaces the workload.
 
 use palimpsest_lab::config;
 use palimpsest_lab::error::{Error, Result};
@@ -34,6 +35,42 @@ struct Case {
 }
 
 const CASES: &[Case] = &[
+    Case {
+        name: "counted random reads",
+        ftl: "page",
+        page: "4KiB",
+        spec: "rw=randread,bs=4k,n=1e7,norandommap",
+        precondition: "fill:100%",
+        fidelity: Fidelity::Count,
+        goal: 4e6,
+    },
+    Case {
+        name: "counted sequential writes",
+        ftl: "page",
+        page: "4KiB",
+        spec: "rw=write,bs=4k,n=4e6",
+        precondition: "none",
+        fidelity: Fidelity::Count,
+        goal: 4e6,
+    },
+    Case {
+        name: "timed sequential writes",
+        ftl: "page",
+        page: "4KiB",
+        spec: "rw=write,bs=4k,n=4e6,iodepth=32",
+        precondition: "none",
+        fidelity: Fidelity::Timed,
+        goal: 2e6,
+    },
+    Case {
+        name: "counted random writes without GC",
+        ftl: "page",
+        page: "4KiB",
+        spec: "rw=randwrite,bs=4k,n=1e6,norandommap",
+        precondition: "none",
+        fidelity: Fidelity::Count,
+        goal: 4e6,
+    },
     Case {
         name: "timed random reads",
         ftl: "page",
@@ -289,6 +326,11 @@ const CASES: &[Case] = &[
     },
 ];
 
+/// The layer of `case`.
+fn layer_of(case: &Case) -> String {
+    std::env::var("BENCH_FTL").unwrap_or_else(|_| case.ftl.into())
+}
+
 /// The preset of the drive of `case`, and the overrides.
 fn drive_of(case: &Case) -> (&'static str, Vec<String>) {
     let set = |key: &str, value: &str| format!("{key}={value}");
@@ -317,11 +359,11 @@ fn drive_of(case: &Case) -> (&'static str, Vec<String>) {
         set("part.nop", "4"),
         set("part.order", "ascending"),
     ];
-    if find_layer(case.ftl).is_some_and(|entry| entry.lists("ftl.cmt")) {
+    if find_layer(&layer_of(case)).is_some_and(|entry| entry.lists("ftl.cmt")) {
         // Room for the whole map.
         overrides.push(set("ftl.cmt", "1GiB"));
     }
-    if find_layer(case.ftl).is_some_and(|entry| entry.hot_and_cold) {
+    if find_layer(&layer_of(case)).is_some_and(|entry| entry.hot_and_cold) {
         overrides.pop();
         // A merge buffer for each stream of each of 64 banks.
         overrides.extend([set("part.cell", "mlc"), set("part.order", "low-low-high"), set("part.spare_size", "1664B")]);
@@ -332,9 +374,14 @@ fn drive_of(case: &Case) -> (&'static str, Vec<String>) {
 
 /// Requests a second, and the write amplification.
 fn measure(case: &Case, requests: Option<u64>) -> Result<(f64, Option<f64>)> {
-    let (preset, overrides) = drive_of(case);
+    let (preset, mut overrides) = drive_of(case);
+    let key_of = |set: &str| set.split('=').next().map(String::from);
+    for set in std::env::var("BENCH_SET").unwrap_or_default().split_whitespace() {
+        overrides.retain(|other| key_of(other) != key_of(set));
+        overrides.push(set.into());
+    }
     let no_files = |path: &str| Err(Error::input(path, "there are no files here"));
-    let resolved = config::resolve(preset, Some(case.ftl), &overrides, &no_files)?;
+    let resolved = config::resolve(preset, Some(&layer_of(case)), &overrides, &no_files)?;
     let options = Options {
         workload: case.name.into(),
         precondition: Precondition::parse(case.precondition)?,
@@ -347,7 +394,8 @@ fn measure(case: &Case, requests: Option<u64>) -> Result<(f64, Option<f64>)> {
         operations: None,
         strict: false,
     };
-    let mut source = fio::of_text(case.spec, resolved.drive.logical_bytes(), 1)?;
+    let spec = std::env::var("BENCH_SPEC").unwrap_or_else(|_| case.spec.into());
+    let mut source = fio::of_text(&spec, resolved.drive.logical_bytes(), 1)?;
     let mut begin = Instant::now();
     let mut measuring = false;
     let mut end = begin;

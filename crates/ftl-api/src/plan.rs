@@ -176,7 +176,7 @@ impl Io {
     pub fn new(mut nand: Nand, timed: bool) -> Self {
         let guard = pairs::PairGuard::new(&mut nand);
         let dies = nand.physical().dies() as usize;
-        let rain = nand.has_stripes().then(Box::default);
+        let rain = nand.has_stripes().then(|| Box::new(rain::Rain::new(nand.geometry())));
         Io {
             host: HostPort::new(nand.payload(), nand.geometry().subpage_bytes),
             nand,

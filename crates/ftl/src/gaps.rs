@@ -5,6 +5,12 @@
 
 use palimpsest_flash::nand::Nand;
 
+/// False if no page of `block` before page `page` must be padded.
+#[inline]
+pub fn may_have_gaps(nand: &Nand, block: u32, page: u32) -> bool {
+    nand.part().order.pairs() || nand.has_parity() && nand.next_page(block) < page
+}
+
 /// The pages of `block` to pad before page `page`, in order: pages of pairs that a power cut left out on one die of a
 /// superblock, then the pages from the next one on.
 pub fn gaps(nand: &Nand, block: u32, page: u32) -> impl Iterator<Item = u32> + use<> {

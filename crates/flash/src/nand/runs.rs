@@ -23,7 +23,7 @@ impl Nand {
     pub fn takes_slices(&self) -> bool {
         self.failures.faults.is_none()
             && self.failures.errors.is_none()
-            && self.stripes.is_none()
+            && !self.has_parity()
             && self.records.undo.is_none()
             && self.part.code.is_none()
             && self.schedule.power_cut_at == u64::MAX
@@ -53,7 +53,7 @@ impl Nand {
             return Err(self.refuse(rule, block, page));
         }
         self.counters.reads += 1;
-        self.counters.read_energy += self.part.read_energy(page, ReadCommand::PAGE);
+        self.counters.read_energy += self.part.read_energy(self.page_of_die(page), ReadCommand::PAGE);
         Ok(())
     }
 

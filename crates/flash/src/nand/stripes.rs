@@ -66,6 +66,9 @@ pub(super) struct Stripes {
     dies: u32,
     per_stripe: Divisor,
     per_block: Divisor,
+    per_plane: Divisor,
+    /// The first block of the drive in each member of each plane that layers see.
+    first_blocks: Vec<u32>,
     /// Pages that layers see.
     pages: u32,
     groups: u32,
@@ -89,23 +92,33 @@ pub(super) struct Stripes {
 
 // Dies fail after preconditioning, and states are stored before.
 crate::state!(Stripes { also_erased } built {
-    physical, data, parity, members, dies, per_stripe, per_block, pages, groups, swapped, covers, dead, rebuilding,
-    erasing, together, reused
+    physical, data, parity, members, dies, per_stripe, per_block, per_plane, first_blocks, pages, groups, swapped, covers,
+    dead, rebuilding, erasing, together, reused
 });
 
 impl Stripes {
     fn new(physical: Geometry, shape: StripeShape) -> Self {
         let (seen, StripeShape { data, parity, .. }) = (striped(&physical, shape), shape);
         let stripes = if parity { (seen.pages() / u64::from(data)) as usize } else { 0 };
+        let (members, dies, groups) = (shape.members(), shape.dies(), physical.dies() / shape.dies());
+        let first_block = |plane: u32, member: u32| {
+            let die = plane % groups * dies + member % dies;
+            let plane_of_die = plane / groups * (members / dies) + member / dies;
+            (plane_of_die * physical.dies() + die) * physical.blocks_per_plane
+        };
         Stripes {
             data,
             parity,
-            members: shape.members(),
-            dies: shape.dies(),
+            members,
+            dies,
             per_stripe: Divisor::new(data),
             per_block: Divisor::new(physical.pages_per_block),
+            per_plane: Divisor::new(physical.blocks_per_plane),
+            first_blocks: (0..seen.planes())
+                .flat_map(|plane| (0..members).map(move |member| first_block(plane, member)))
+                .collect(),
             pages: seen.pages() as u32,
-            groups: physical.dies() / shape.dies(),
+            groups,
             swapped: vec![false; stripes],
             covers: vec![0; stripes],
             dead: vec![false; physical.dies() as usize],
@@ -234,10 +247,8 @@ impl Stripes {
 
     /// The block of the drive that is member `member` of the superblock `block`.
     fn block_of(&self, block: u32, member: u32) -> u32 {
-        let (plane, index) = (block / self.physical.blocks_per_plane, block % self.physical.blocks_per_plane);
-        let die = self.die_of(plane % self.groups, member);
-        let plane_of_die = plane / self.groups * (self.members / self.dies) + member / self.dies;
-        (plane_of_die * self.physical.dies() + die) * self.physical.blocks_per_plane + index
+        let (plane, index) = self.per_plane.split(block);
+        self.first_blocks[(plane * self.members + member) as usize] + index
     }
 }
 

@@ -245,7 +245,8 @@ impl Io {
     #[inline(always)]
     pub(super) fn takes_next(&self, program: &Program<'_>) -> bool {
         let part = self.nand.part();
-        let observed = self.ledger.is_some() || self.nand.reads_fail() || self.rain.is_some() || self.guard.is_some();
+        let observed =
+            self.ledger.is_some() || self.nand.reads_fail() || self.nand.has_parity() || self.guard.is_some();
         let whole = part.pages_per_program == 1 && part.code.is_none() && program.padding == 0;
         let alone = whole && !observed && program.own.is_empty() && program.spare.is_empty();
         alone && self.nand.takes_next(program.ppn, program.written)

@@ -18,6 +18,7 @@
 use super::flash::Sensed;
 use super::ledger::Over;
 use super::{Cause, Erase, Gate, Io, Program, Read};
+use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::nand::data::{Data, Payload};
 use palimpsest_flash::nand::part::ReadCommand;
 use palimpsest_flash::nand::{Flash, Outcome, Own, PADDING, SubpageMask, first_subpages};
@@ -39,14 +40,21 @@ pub struct RainFigures {
 }
 
 /// Open stripes, which have no parity on flash yet.
-#[derive(Default)]
 pub struct Rain {
     /// Open stripes by page of parity.
     open: BTreeMap<u32, Open>,
-    /// For each superblock under erase, the gate that closes when all of its blocks are erased; with a code of cells,
-    /// when the pass has begun.
-    erasing: BTreeMap<u32, Gate>,
+    /// For each superblock, the gate that closes when all of its blocks are erased; with a code of cells, when the pass
+    /// has begun.
+    erasing: Vec<Gate>,
     pub figures: RainFigures,
+}
+
+impl Rain {
+    /// Superblocks of the shape `geometry`, without an open stripe.
+    pub(super) fn new(geometry: &Geometry) -> Self {
+        let erasing = vec![Gate::NONE; geometry.blocks() as usize];
+        Rain { open: BTreeMap::new(), erasing, figures: RainFigures::default() }
+    }
 }
 
 /// An open stripe.
@@ -110,7 +118,7 @@ impl ParityIo for Io {
     fn recover_stripes(&mut self) -> Flash<()> {
         let Some(rain) = &mut self.rain else { return Ok(()) };
         rain.open.clear();
-        rain.erasing.clear();
+        rain.erasing.fill(Gate::NONE);
         self.nand.rebuild_again();
         for block in 0..self.geometry().blocks() {
             let next = self.nand.next_page(block);
@@ -236,14 +244,19 @@ impl Io {
 
     /// The gate that a program of page `ppn` must follow: `after`, and the erases of all blocks of its superblock.
     /// Otherwise a power cut could leave the page in a partly erased superblock.
-    fn behind_erases(&mut self, ppn: u32, after: Gate) -> Gate {
-        let block = self.nand.block_of(ppn);
-        let Some(&gate) = self.rain.as_ref().and_then(|rain| rain.erasing.get(&block)) else { return after };
-        if !self.plan.gates.is_open(gate) {
-            self.rain.iter_mut().for_each(|rain| _ = rain.erasing.remove(&block));
-            return after;
+    #[inline]
+    pub(super) fn behind_erases(&mut self, ppn: u32, after: Gate) -> Gate {
+        match self.erasing(ppn) {
+            Gate::NONE => after,
+            erased => self.all_of(&[after, erased]),
         }
-        self.all_of(&[after, gate])
+    }
+
+    /// The gate that closes when all blocks of the superblock of page `ppn` are erased; [`Gate::NONE`] if they are.
+    #[inline]
+    pub(super) fn erasing(&self, ppn: u32) -> Gate {
+        let gate = self.rain.as_ref().map_or(Gate::NONE, |rain| rain.erasing[self.nand.block_of(ppn) as usize]);
+        if self.plan.gates.is_open(gate) { gate } else { Gate::NONE }
     }
 
     /// The program `program` of a superblock with a code of cells, which follows the first program of the pass, and
@@ -257,7 +270,7 @@ impl Io {
         self.link(signal, program.signal);
         let block = self.nand.block_of(program.ppn);
         if let Some(rain) = self.rain.as_mut().filter(|_| !signal.is_none()) {
-            rain.erasing.insert(block, signal);
+            rain.erasing[block as usize] = signal;
         }
         Program { after, signal, ..program }
     }
@@ -493,7 +506,7 @@ impl Io {
         if !erased.is_none()
             && let Some(rain) = &mut self.rain
         {
-            rain.erasing.insert(block, erased);
+            rain.erasing[block as usize] = erased;
         }
         Ok(outcome)
     }

@@ -78,7 +78,7 @@ impl SliceIo for Io {
 
     #[inline]
     fn takes_slices(&self) -> bool {
-        let observed = self.ledger.is_some() || self.undo.is_some() || self.guard.is_some() || self.rain.is_some();
+        let observed = self.ledger.is_some() || self.undo.is_some() || self.guard.is_some();
         !observed && self.nand.takes_slices()
     }
 
@@ -102,7 +102,8 @@ impl SliceIo for Io {
 
     #[inline]
     fn copies_at_once(&self, from: u32, pages: u64, to: u32) -> u64 {
-        if pages == 0 || !self.takes_slices() || !self.nand.takes_copies(from + pages.ilog2(), to) {
+        let erased = self.erasing(to).is_none();
+        if pages == 0 || !erased || !self.takes_slices() || !self.nand.takes_copies(from + pages.ilog2(), to) {
             return 0;
         }
         let mut rest = if self.plan.timed { pages } else { 0 };
@@ -162,7 +163,8 @@ impl SliceIo for Io {
             // The copy keeps the fields of other programs in registers.
             return self.program_specially(&{ program });
         }
-        let Program { ppn, logical, after, signal, frees, .. } = program;
+        let Program { ppn, logical, signal, frees, .. } = program;
+        let after = self.behind_erases(ppn, program.after);
         self.nand.note_single(ppn, program.single);
         self.nand.program_next(ppn, logical, program.data);
         let (cause, part) = (self.counted_as(program.cause), self.nand.part());
@@ -208,9 +210,10 @@ impl Io {
     #[inline(never)]
     fn plan_copies(&mut self, copies: Copies) {
         let Copies { from, mut pages, to, single, safe } = copies;
-        let (part, geometry, plan) = (self.nand.part(), self.nand.geometry(), &mut self.plan);
-        let ((victim, first), (block, next)) = (self.nand.place(from), self.nand.place(to));
-        let (bytes, senses_single) = (part.sensed_bytes(), self.nand.is_single(victim));
+        let (nand, plan) = (&self.nand, &mut self.plan);
+        let (part, geometry, turns) = (nand.part(), nand.geometry(), nand.has_stripes());
+        let ((victim, first), (block, next)) = (nand.place(from), nand.place(to));
+        let (bytes, senses_single) = (part.sensed_bytes(), nand.is_single(nand.block_of(from)));
         let array = if single { part.t_program_slc } else { part.t_program } as u32;
         let (mut of_read, mut of_program) = (
             Operation { block: victim, bytes, ..plan.operation(OperationKind::Read, Cause::Gc) },
@@ -221,12 +224,20 @@ impl Io {
             *metered = metered.wrapping_add(u64::from(count(pages)).wrapping_mul(part.e_read + part.e_program));
         }
         let written = first_subpages(geometry.subpages_per_page);
-        let begin = plan.operations.len();
-        plan.copies.push(begin..begin + 2 * count(pages) as usize);
+        if !turns {
+            let begin = plan.operations.len();
+            plan.copies.push(begin..begin + 2 * count(pages) as usize);
+        }
         plan.gates.expect_many(safe, count(pages));
         for number in 0..count(pages) {
-            let page = first + pages.trailing_zeros();
+            let place = pages.trailing_zeros();
             pages &= pages - 1;
+            let (mut page, mut page_to) = (first + place, next + number);
+            if turns {
+                // Consecutive pages of a superblock are on different dies.
+                (of_read.block, page) = nand.place(from + place);
+                (of_program.block, page_to) = nand.place(to + number);
+            }
             let array: Nanos = if senses_single { part.t_read_slc } else { part.sensing_time(page, 0) };
             let arrived = plan.gates.open();
             plan.gates.expect(arrived);
@@ -236,7 +247,7 @@ impl Io {
                 true => plan.under_way.add(to + number, written, arrived, 0),
                 false => under_way::NONE,
             };
-            let program = Operation { page: (next + number) as u16, after: arrived, under_way, ..of_program };
+            let program = Operation { page: page_to as u16, after: arrived, under_way, ..of_program };
             plan.operations.push(program);
         }
     }

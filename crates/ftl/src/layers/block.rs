@@ -30,7 +30,7 @@ mod zones;
 use super::pages::MapsPages;
 use crate::extent::{overlay, pages};
 use crate::free::{FreeBlocks, free_of_planes};
-use crate::gaps::gaps;
+use crate::gaps::{gaps, may_have_gaps};
 use crate::log::blocks::NO_BLOCK;
 use crate::log::settings::{LEVELING, LogSettings, READ, STATIC_LEVELING, WearLeveling, keys_of};
 use crate::maps::bytes::map_bytes;
@@ -119,10 +119,13 @@ pub struct Block {
     /// Contents of the pages of a [`PageRun`], and the gates that close when they have arrived.
     contents: Vec<Data>,
     arrived: Vec<Gate>,
+    /// Logical numbers of the subpages of the page to program.
+    numbers: Vec<u32>,
 }
 
 palimpsest_flash::state!(Block { map, valid, valid_count, erased, counters, partial } parts { free } built {
-    settings, geometry, sectors_per_page, per_channel, zones, dead, is_short, rebuild, contents, arrived
+    settings, geometry, sectors_per_page, per_channel, zones, dead, is_short, rebuild, contents, arrived,
+    numbers
 });
 
 impl Block {
@@ -147,6 +150,7 @@ impl Block {
             rebuild: Rebuild::default(),
             contents: Vec::new(),
             arrived: Vec::new(),
+            numbers: vec![PADDING; geometry.subpages_per_page as usize],
         };
         for block in (0..geometry.blocks()).filter(|&block| !io.nand().is_bad(block)) {
             layer.free[geometry.plane_of_block(block) as usize].push(block);
@@ -277,11 +281,10 @@ impl Block {
         let width = self.geometry.subpages_per_page;
         let place = page - piece.first;
         let from = (place * width) as usize;
-        let logical = self.logical_numbers(piece.block, page);
+        let padding = self.number(piece.block, page);
         let ppn = physical * self.geometry.pages_per_block + page;
         let after = io.all_of(&[self.arrived[place as usize], self.erased[piece.block as usize]]);
-        let (logical, data) = (&logical[..width as usize], &self.contents[from..from + width as usize]);
-        let padding = logical.iter().filter(|&&number| number == PADDING).count() as u32;
+        let (logical, data) = (&self.numbers[..], &self.contents[from..from + width as usize]);
         let program =
             Program { frees: piece.frees, padding, after, signal, ..Program::new(ppn, logical, data, piece.cause) };
         Ok(io.program(program)? == Outcome::Done)
@@ -289,7 +292,13 @@ impl Block {
 
     /// Programs padding into the pages of `physical` that page `page` depends on. A copy is `done` after its padding
     /// only, because recovery drops a copy with a torn page. False if a program failed.
-    fn pad(&mut self, io: &mut Io, (block, physical): (u32, u32), page: u32, done: Gate) -> Flash<bool> {
+    #[inline]
+    fn pad(&mut self, io: &mut Io, place: (u32, u32), page: u32, done: Gate) -> Flash<bool> {
+        if may_have_gaps(io.nand(), place.1, page) { self.pad_gaps(io, place, page, done) } else { Ok(true) }
+    }
+
+    #[cold]
+    fn pad_gaps(&mut self, io: &mut Io, (block, physical): (u32, u32), page: u32, done: Gate) -> Flash<bool> {
         let width = self.geometry.subpages_per_page;
         let (logical, data) = ([PADDING; 64], [Data::ZERO; 64]);
         let (logical, data) = (&logical[..width as usize], &data[..width as usize]);
@@ -347,11 +356,10 @@ impl Block {
             for subpage in 0..width {
                 old_data[subpage as usize] = io.load_subpage(source * width + subpage);
             }
-            let logical = self.logical_numbers(block, page);
-            let (logical, data) = (&logical[..width as usize], &old_data[..width as usize]);
+            let padding = self.number(block, page);
+            let (logical, data) = (&self.numbers[..], &old_data[..width as usize]);
             let ppn = target * self.geometry.pages_per_block + page;
             let after = io.all_of(&[read, self.erased[block as usize]]);
-            let padding = logical.iter().filter(|&&number| number == PADDING).count() as u32;
             let copy = Program { padding, after, signal: done, ..Program::new(ppn, logical, data, Cause::Merge) };
             if io.program(copy)? == Outcome::Failed {
                 return Ok(false);
@@ -426,10 +434,7 @@ impl MapsPages for Block {
         if page.is_multiple_of(per_block) && io.nand().is_rebuilding() {
             self.background(io)?;
         }
-        self.contents.clear();
-        self.contents.extend_from_slice(contents);
-        self.arrived.clear();
-        self.arrived.push(after);
+        self.bring(contents, after);
         let (block, first) = (page / per_block, page % per_block);
         self.store(io, PageRun { block, first, count: 1, cause, signal, frees: 0 })
     }

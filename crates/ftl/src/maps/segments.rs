@@ -2,12 +2,14 @@
 //!
 //! A new unit is probationary and becomes protected when requested again. The protected segment is half; an overflow
 //! makes the oldest protected unit the newest probationary one. The oldest probationary unit is evicted first. A cache
-//! with room for all units evicts none, and keeps no order.
+//! with room for all units evicts none. Such a cache has no order, and slots only for units that had to arrive.
 
 use palimpsest_flash::prefetch::prefetch;
 use palimpsest_ftl_api::plan::Gate;
 
 const NONE: u32 = u32::MAX;
+/// Slot of a unit that is cached without a slot.
+const WITHOUT: u32 = u32::MAX - 1;
 const PROBATIONARY: usize = 0;
 const PROTECTED: usize = 1;
 
@@ -38,7 +40,7 @@ const EMPTY: Segment = Segment { oldest: NONE, newest: NONE, length: 0 };
 pub(super) struct Segments {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// Slot of each unit, or [`NONE`].
+    /// Slot of each unit, [`WITHOUT`] or [`NONE`].
     slot_of: Vec<u32>,
     /// The dirty units, as bits.
     dirty: Vec<u64>,
@@ -65,12 +67,6 @@ impl Segments {
     }
 
     #[inline]
-    fn slot(&self, unit: u32) -> Option<u32> {
-        let slot = self.slot_of[unit as usize];
-        (slot != NONE).then_some(slot)
-    }
-
-    #[inline]
     pub fn is_dirty(&self, unit: u32) -> bool {
         self.dirty[unit as usize / 64] >> (unit % 64) & 1 == 1
     }
@@ -78,11 +74,16 @@ impl Segments {
     /// Records a request for `unit`. If cached, returns the gate that closes when the unit has arrived.
     #[inline]
     pub fn hit(&mut self, unit: u32) -> Option<Gate> {
-        let slot = self.slot(unit)?;
-        if self.evicts {
-            self.renew(slot);
+        match self.slot_of[unit as usize] {
+            NONE => None,
+            WITHOUT => Some(Gate::NONE),
+            slot => {
+                if self.evicts {
+                    self.renew(slot);
+                }
+                Some(self.slots[slot as usize].ready)
+            }
         }
-        Some(self.slots[slot as usize].ready)
     }
 
     /// Makes `slot` the newest protected one.
@@ -104,16 +105,32 @@ impl Segments {
 
     /// Inserts `unit`, which must not be cached, as clean; `ready` closes when the unit has arrived.
     pub fn insert(&mut self, unit: u32, ready: Gate) {
-        let slot = self.take_slot(unit, ready);
-        self.link_newest(slot, PROBATIONARY);
+        if self.evicts || !ready.is_none() {
+            let slot = self.take_slot(unit, ready);
+            self.link_newest(slot, PROBATIONARY);
+        } else {
+            self.insert_without_slot(unit);
+        }
+    }
+
+    #[inline]
+    fn insert_without_slot(&mut self, unit: u32) {
+        self.slot_of[unit as usize] = WITHOUT;
+        self.segments[PROBATIONARY].length += 1;
     }
 
     /// Marks `unit` dirty. If not cached, inserts the unit as the next to evict.
+    #[inline]
     pub fn dirty(&mut self, unit: u32) {
         self.dirty[unit as usize / 64] |= 1 << (unit % 64);
-        if self.slot(unit).is_none() {
+        if self.slot_of[unit as usize] != NONE {
+            return;
+        }
+        if self.evicts {
             let slot = self.take_slot(unit, Gate::NONE);
             self.link_oldest(slot);
+        } else {
+            self.insert_without_slot(unit);
         }
     }
 
@@ -204,6 +221,15 @@ impl Segments {
     /// # Errors
     /// The first inconsistency.
     pub fn check(&self) -> Result<(), String> {
+        if !self.evicts {
+            let cached = self.slot_of.iter().filter(|&&slot| slot != NONE).count() as u32;
+            let differs = cached != self.len();
+            return if differs {
+                Err(format!("the cache has {cached} units, and counts {}", self.len()))
+            } else {
+                Ok(())
+            };
+        }
         for (number, segment) in self.segments.iter().enumerate() {
             let first = (segment.oldest != NONE).then_some(segment.oldest);
             let newer = |slot: &u32| Some(self.slots[*slot as usize].newer).filter(|&newer| newer != NONE);

@@ -27,18 +27,19 @@ impl Block {
         Block { zones: Some(zones), ..Block::new(io, &Blueprint { logical_pages, ..blueprint.clone() }) }
     }
 
-    /// Logical numbers of the subpages of `page`, as the host numbers them.
-    pub(super) fn logical_numbers(&self, block: u32, page: u32) -> [u32; 64] {
+    /// Stores the logical numbers of the subpages of `page`, as the host numbers them, in the scratch. Returns how many
+    /// are padding.
+    pub(super) fn number(&mut self, block: u32, page: u32) -> u32 {
         let (per_block, width) = (self.geometry.pages_per_block, self.geometry.subpages_per_page);
         let first = match self.zones {
             Some(zones) => block / zones.blocks * zones.pages + block % zones.blocks * per_block + page,
             None => block * per_block + page,
         } * width;
-        let filled = if self.partial.is_empty() { None } else { self.partial.get(&(block * per_block + page)) };
-        let filled = filled.copied().unwrap_or(width);
-        let mut numbers = [PADDING; 64];
-        numbers.iter_mut().zip(first..first + filled).for_each(|(number, logical)| *number = logical);
-        numbers
+        let filled = if self.partial.is_empty() { width } else { self.filled(block * per_block + page) };
+        for (number, subpage) in self.numbers.iter_mut().zip(0..) {
+            *number = if subpage < filled { first + subpage } else { PADDING };
+        }
+        width - filled
     }
 
     /// The page that the host numbers `page`, if a block holds it.
@@ -46,6 +47,14 @@ impl Block {
         let Some(zones) = self.zones else { return Some(page) };
         let (held, place) = (zones.blocks * self.geometry.pages_per_block, page % zones.pages);
         (place < held && page / zones.pages < self.map.len() as u32).then(|| page / zones.pages * held + place)
+    }
+
+    /// Sets the page to program to `contents`, which have arrived when `after` closes.
+    pub(super) fn bring(&mut self, contents: &[Data], after: Gate) {
+        self.contents.clear();
+        self.contents.extend_from_slice(contents);
+        self.arrived.clear();
+        self.arrived.push(after);
     }
 
     /// Writes `filled` subpages of `page`, whose contents are `contents`; `frees` subpages of the write buffer hold
@@ -66,10 +75,7 @@ impl Block {
         } else {
             self.partial.remove(&page)
         };
-        self.contents.clear();
-        self.contents.extend_from_slice(contents);
-        self.arrived.clear();
-        self.arrived.push(after);
+        self.bring(contents, after);
         let run = PageRun { block: page / per_block, first: page % per_block, count: 1, cause, signal, frees };
         let stored = self.store(io, run);
         if let Err(Halt::NoSpace) = stored {

@@ -8,6 +8,7 @@ use crate::maps::full::FullMap;
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::nand::part::samples::slc;
 use palimpsest_flash::nand::part::{CellKind, Part, ProgramOrder};
+use palimpsest_flash::nand::stripes::{StripeShape, striped};
 use palimpsest_flash::nand::{Halt, Nand};
 use palimpsest_flash::rng::Rng;
 use palimpsest_flash::state::State;
@@ -20,7 +21,9 @@ use std::collections::VecDeque;
 
 #[derive(Clone)]
 struct Case {
+    /// Shape of the drive itself, and of the superblocks that the log sees as blocks.
     geometry: Geometry,
+    superblocks: Option<StripeShape>,
     part: Part,
     settings: Settings,
     unit_subpages: u32,
@@ -62,6 +65,7 @@ fn draw(seed: u64) -> Case {
     settings = settings.with("ftl.streams", Value::Count([1, 2][one_of(2)]));
     Case {
         geometry,
+        superblocks: None,
         part,
         settings,
         unit_subpages: [1, subpages_per_page][one_of(2)],
@@ -131,8 +135,13 @@ impl Plans {
 
 /// The state after random writes, trims and flushes, the plans, and whether pages were copied.
 fn state(case: &Case, in_slices: bool) -> (Vec<u8>, Planned, bool) {
-    let Case { geometry, part, settings, unit_subpages, payload, protected, plans, seed } = case;
-    let mut io = Io::new(Nand::new(*geometry, part.clone(), *payload, None), plans.is_some());
+    let Case { geometry: physical, superblocks, part, settings, unit_subpages, payload, protected, plans, seed } = case;
+    let geometry = superblocks.map_or(*physical, |shape| striped(physical, shape));
+    let mut nand = Nand::new(geometry, part.clone(), *payload, None);
+    if let Some(shape) = *superblocks {
+        nand.set_stripes(*physical, shape);
+    }
+    let mut io = Io::new(nand, plans.is_some());
     if !in_slices {
         io.set_power_cut_at(Some(u64::MAX - 1));
     }
@@ -204,4 +213,18 @@ fn copies_are_planned_as_moves_are() {
         copied += u32::from(compare(&case));
     }
     assert!(copied > 40, "{copied} drives had copies");
+}
+
+#[test]
+fn copies_of_superblocks_leave_what_moves_leave() {
+    let mut copied = 0;
+    for seed in 300..400 {
+        let (mut case, mut rng) = (draw(seed), Rng::new(seed, 9));
+        let (dies, planes) = (2 + rng.below(3) as u32, [1, case.geometry.planes_per_die][rng.below(2) as usize]);
+        (case.geometry.channels, case.geometry.blocks_per_plane) = (dies, 14);
+        case.superblocks = Some(StripeShape { data: dies * planes, parity: false, planes });
+        case.plans = [None, Some(0), Some(3), Some(200)][(seed % 4) as usize];
+        copied += u32::from(compare(&case));
+    }
+    assert!(copied > 30, "{copied} drives had copies");
 }

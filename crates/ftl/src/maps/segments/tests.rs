@@ -41,3 +41,17 @@ fn what_comes_dirty_goes_first() {
     [63, 64, 65, 99].into_iter().for_each(|unit| segments.dirty(unit));
     assert_eq!((segments.clean(3..65), segments.clean(0..100)), (2, 3));
 }
+
+#[test]
+fn a_cache_for_all_units_has_slots_for_arriving_ones_only() {
+    let mut segments = Segments::new(4, 4);
+    let arriving = Gate::new(1, 0);
+    segments.insert(0, arriving);
+    segments.insert(1, Gate::NONE);
+    segments.dirty(2);
+    segments.dirty(1);
+    let hits = (0..4).map(|unit| segments.hit(unit)).collect::<Vec<_>>();
+    assert_eq!(hits, [Some(arriving), Some(Gate::NONE), Some(Gate::NONE), None]);
+    assert_eq!((segments.len(), segments.slots.len(), segments.clean(0..4)), (3, 1, 2));
+    segments.check().unwrap();
+}
