@@ -109,7 +109,7 @@ def test_identify_and_directives() -> None:
         for wrong in (2 << 8, 1 | 1 << 8, 0):
             refused(2, admin, admin.submit(DIRECT, words=struct.pack("<III", 0, 1, wrong)))
         refused(2, admin, admin.submit(DIRECTIVES, words=struct.pack("<II", 1023, 2 | 1 << 8), receives=4096))
-        refused(0xB, admin, admin.submit(DIRECT, namespace=2, words=struct.pack("<III", 0, 1, 1 | 2 << 8)))
+        refused(0xB, admin, admin.submit(DIRECT, namespace=65, words=struct.pack("<III", 0, 1, 1 | 2 << 8)))
         assert admin.wait(admin.submit(nvme.GET, words=struct.pack("<II", MODE, 1))).result == 1
         refused(2, admin, admin.submit(nvme.GET, words=struct.pack("<II", MODE, 2)))
         refused(0xC, admin, admin.submit(nvme.SET, words=struct.pack("<III", MODE, 1, 0)))
@@ -201,7 +201,7 @@ def test_handles_of_groups_and_their_updates() -> None:
         refused(2, disk, update_later(disk, *[0] * 7))
         refused(2, disk, update_later(disk, 0, operation=2))
         refused(2, disk, disk.submit(RECEIVE, words=struct.pack("<II", 2, 1023), receives=4096))
-        refused(0xB, disk, disk.submit(RECEIVE, namespace=4, words=struct.pack("<II", 1, 1023), receives=4096))
+        refused(0xB, disk, disk.submit(RECEIVE, namespace=65, words=struct.pack("<II", 1, 1023), receives=4096))
         refused(2, disk, disk.submit(nvme.WRITE, words=struct.pack("<QII", 0, 1 << 20, 0), sends=bytes(BLOCK)))
         refused(2, disk, disk.submit(nvme.ZEROES, words=struct.pack("<QII", 0, 2 << 20, 0)))
         refused(2, admin, enable_later(admin, 3, [0]))

@@ -148,7 +148,7 @@ def test_actions_on_zones() -> None:
         for action in (0, 6, 0x10, 0x12, 0xFF):
             refused(2, disk, disk.send_later(action))
         refused(0x80, disk, disk.send_later(zns.RESET, zones * SIZE))
-        refused(0xB, disk, disk.submit(zns.SEND, namespace=2, words=struct.pack("<QII", 0, 0, zns.OPEN)))
+        refused(0xB, disk, disk.submit(zns.SEND, namespace=65, words=struct.pack("<QII", 0, 0, zns.OPEN)))
         # Three open and five active zones.
         for at in (2, 3):
             disk.send_zone(zns.OPEN, at * SIZE)
@@ -197,7 +197,7 @@ def test_reports_have_filters_and_parts() -> None:
         refused(0x80, disk, disk.report_later(zones * SIZE, 4096))
         words = struct.pack("<QII", 0, 1023, 0)
         refused(0xF, disk, disk.submit(zns.RECEIVE, words=words, receives=4096, named=512))
-        refused(0xB, disk, disk.submit(zns.RECEIVE, namespace=9, words=words, receives=4096))
+        refused(0xB, disk, disk.submit(zns.RECEIVE, namespace=65, words=words, receives=4096))
 
 
 def test_a_host_of_one_command_set_has_no_zones() -> None:
