@@ -21,7 +21,7 @@ import pytest
 from conftest import ROOT, Command
 from documents import blocks
 from guest import HOST, Guest, GuestError, booted
-from test_nvme import NQN, TINY, Place, result_of, served
+from nvme_target import NQN, TINY, Place, result_of, served
 
 pytestmark = pytest.mark.contract
 
@@ -40,7 +40,7 @@ def shared_guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
 
 @pytest.fixture
 def guest(shared_guest: Guest) -> Iterator[Guest]:
-    """The guest. Fails a test after which the kernel has told of a late or failed command."""
+    """The guest. Fails a test after which the kernel has reported a late or failed command."""
     yield shared_guest
     errors = shared_guest.errors()
     # First, because a file system on a drive without a target would wait for the target.

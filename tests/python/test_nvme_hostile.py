@@ -13,7 +13,7 @@ import pytest
 
 import nvme_initiator as nvme
 from nvme_initiator import Admin, Disk, Queue, StatusError, TerminatedError, number
-from test_nvme import BLOCK, NQN, Place, result_of, served
+from nvme_target import BLOCK, NQN, Place, result_of, served
 
 pytestmark = pytest.mark.contract
 
@@ -200,8 +200,10 @@ def test_hostile_sessions_change_nothing(sessions: int) -> None:
         # One write of 1 MiB waits for its data in each of 64 connections, and further ones share 64 MiB.
         assert memory(process.pid, "VmHWM") - begin < 64 + 64 + 32
         assert memory(process.pid, "VmRSS") - early < 64
-        for one in (*held, honest.disk, honest.admin):
+        for one in held:
             one.close()
+        honest.disk.close()
+        honest.admin.close()
         fresh = Admin(place, NQN)
         assert number(fresh.identify(0, 1), 0, 8) > SPAN
         result = result_of(process)

@@ -13,7 +13,7 @@ import pytest
 
 import nvme_initiator as nvme
 from nvme_initiator import Admin, Disk, Queue
-from test_nvme import BLOCK, NQN, served
+from nvme_target import BLOCK, NQN, served
 
 pytestmark = pytest.mark.contract
 

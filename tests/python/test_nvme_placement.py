@@ -9,7 +9,7 @@ import pytest
 
 import nvme_initiator as nvme
 from nvme_initiator import Admin, Disk, Queue, number
-from test_nvme import NQN, Place, refused, result_of, served
+from nvme_target import NQN, Place, refused, result_of, served
 
 pytestmark = pytest.mark.contract
 

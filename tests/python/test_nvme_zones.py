@@ -12,8 +12,8 @@ import nvme_initiator as nvme
 import nvme_zones as zns
 from conftest import Command
 from nvme_initiator import Admin, Queue, StatusError, number
+from nvme_target import NQN, Place, refused, result_of, served
 from nvme_zones import Zoned
-from test_nvme import NQN, Place, refused, result_of, served
 
 pytestmark = pytest.mark.contract
 

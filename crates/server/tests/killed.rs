@@ -64,7 +64,8 @@ impl Server {
     fn connect(&mut self) -> Box<dyn Link> {
         if self.is_nvme {
             let output = self.output.insert(BufReader::new(self.child.stdout.take().unwrap()));
-            let uri = output.lines().map_while(Result::ok).find_map(|line| Some(line.rsplit_once(" at ")?.1.to_owned()));
+            let uri =
+                output.lines().map_while(Result::ok).find_map(|line| Some(line.rsplit_once(" at ")?.1.to_owned()));
             let host = client::host::Host::connect(&uri.unwrap_or_else(|| panic!("it ended: {}", self.said())));
             host.queue.set_read_timeout(Some(PATIENCE)).unwrap();
             return Box::new(host);
