@@ -92,8 +92,8 @@ pub(super) struct Stripes {
 
 // Dies fail after preconditioning, and states are stored before.
 crate::state!(Stripes { also_erased } built {
-    physical, data, parity, members, dies, per_stripe, per_block, per_plane, first_blocks, pages, groups, swapped, covers,
-    dead, rebuilding, erasing, together, reused
+    physical, data, parity, members, dies, per_stripe, per_block, per_plane, first_blocks, pages, groups, swapped,
+    covers, dead, rebuilding, erasing, together, reused
 });
 
 impl Stripes {
