@@ -218,13 +218,15 @@ fn copies_are_planned_as_moves_are() {
 #[test]
 fn copies_of_superblocks_leave_what_moves_leave() {
     let mut copied = 0;
-    for seed in 300..400 {
+    for seed in 300..360 {
         let (mut case, mut rng) = (draw(seed), Rng::new(seed, 9));
+        let pages_per_block = [8, 12][rng.below(2) as usize];
+        (case.geometry.pages_per_block, case.part.pages_per_block) = (pages_per_block, pages_per_block);
         let (dies, planes) = (2 + rng.below(3) as u32, [1, case.geometry.planes_per_die][rng.below(2) as usize]);
         (case.geometry.channels, case.geometry.blocks_per_plane) = (dies, 14);
         case.superblocks = Some(StripeShape { data: dies * planes, parity: false, planes });
         case.plans = [None, Some(0), Some(3), Some(200)][(seed % 4) as usize];
         copied += u32::from(compare(&case));
     }
-    assert!(copied > 30, "{copied} drives had copies");
+    assert!(copied > 15, "{copied} drives had copies");
 }
