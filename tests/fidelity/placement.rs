@@ -70,6 +70,24 @@ fn isolated_uniform_handles_have_the_form_of_the_drive() {
     }
 }
 
+/// Units on half of the dies: a handle opens its next unit on the half with the most room, or the best victim. A handle
+/// that took the halves in turn would also write on the half that is full of cold data, where nothing is worth moving.
+#[test]
+fn units_on_half_of_the_dies_share_the_spare_space() {
+    let fill = |at: u32| format!("[fill{at}]\nrw=write\nsize=512m\noffset={}m\nplids={at}\n", 512 * at);
+    let over = "[over]\nstonewall\nrw=randwrite\nnorandommap\nsize=512m\noffset=512m\nio_size=1g\nplids=1\n";
+    let jobs = format!("[global]\nbs=128k\niodepth=64\n{}{}{over}", fill(0), fill(1));
+    let [whole, half] = [0, 4].map(|dies| {
+        let keys = "ftl.name=fdp fdp.handles=2 fdp.isolation=persistent part.pages_per_block=16 ssd.capacity=1GiB";
+        let ssd = drive("tlc-32g", &format!("{keys} ssd.over_provisioning=20% ftl.superblock_dies={dies}"));
+        let mut run = Run::new(&ssd, &jobs);
+        (run.precondition, run.warmup) = ("none", 12_000);
+        run.result().fdp.expect("a drive with handles").handles[1].write_amplification.expect("it wrote")
+    });
+    println!("superblocks of all dies {whole:.3}, of half {half:.3}");
+    assert!(half < whole * 1.1);
+}
+
 /// Handle 0 has 46 % of the units for half of the data, handle 1 has 54 %.
 #[test]
 fn a_handle_with_a_share_has_the_form_of_its_share() {

@@ -121,11 +121,6 @@ impl Frontiers {
         self.stream_of_block.get(block as usize).map_or(0, |&stream| stream.into())
     }
 
-    /// The first plane in which `stream` has an open block.
-    pub fn open_plane(&self, stream: u32) -> Option<u32> {
-        (0..self.planes()).find(|&plane| self.is_open(plane, stream))
-    }
-
     /// Streams of data.
     #[inline]
     pub fn data_streams(&self) -> u32 {

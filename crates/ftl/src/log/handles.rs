@@ -51,12 +51,6 @@ impl Handles {
         self.names.groups > 1 && stream < self.count && self.group_of(plane) != stream / self.names.handles
     }
 
-    /// The plane of the group of `stream` with an open unit (`is_open`), else the next in turn.
-    fn first_plane(&self, stream: u32, is_open: impl Fn(u32) -> bool) -> u32 {
-        let open = (0..self.planes).find(|&plane| is_open(plane) && !self.is_outside(plane, stream));
-        open.unwrap_or(self.next_plane[(stream / self.names.handles) as usize])
-    }
-
     #[inline]
     fn used(&mut self, plane: u32, stream: u32) {
         if self.names.groups == 1 || stream >= self.count {
@@ -107,17 +101,40 @@ impl<M: Map> Log<M> {
         self.handles.as_ref().is_some_and(|handles| handles.is_outside(plane, stream))
     }
 
-    /// The plane to try first for the next page of `stream`: a handle refers to one reclaim unit. `in_turn` follows if
-    /// the handle needs another unit.
+    /// The plane to try first for the next page of `stream`: a handle refers to one reclaim unit. If the handle needs
+    /// another unit, the plane with the most free pages; if collection must make room, the plane with the best victim.
+    /// Among equal planes `in_turn`, or the next of the reclaim group, comes first.
     #[inline]
-    pub(super) fn first_plane(&self, stream: u32, in_turn: u32) -> u32 {
-        match &self.handles {
-            None => in_turn,
-            Some(handles) if handles.names.groups > 1 && stream < handles.count => {
-                handles.first_plane(stream, |plane| self.frontiers.is_open(plane, stream))
+    pub(super) fn first_plane(&mut self, stream: u32, in_turn: u32) -> u32 {
+        let Some(handles) = &self.handles else { return in_turn };
+        let mut planes = 0..handles.planes;
+        let is_open = |plane: &u32| self.frontiers.is_open(*plane, stream) && !handles.is_outside(*plane, stream);
+        planes.find(is_open).unwrap_or_else(|| self.plane_for_unit(stream, in_turn))
+    }
+
+    #[cold]
+    fn plane_for_unit(&mut self, stream: u32, in_turn: u32) -> u32 {
+        let Some(handles) = &self.handles else { return in_turn };
+        let (planes, start) = (handles.planes, self.collector.start);
+        let is_grouped = handles.names.groups > 1 && stream < handles.count;
+        let first = if is_grouped { handles.next_plane[(stream / handles.names.handles) as usize] } else { in_turn };
+        let others = (0..planes).map(|step| if first + step < planes { first + step } else { first + step - planes });
+        let usable =
+            others.filter(|&plane| !handles.is_outside(plane, stream) && !self.frontiers.rotation.passes_by(plane));
+        let worth = |plane: &u32| {
+            let free = self.frontiers.free_pages[*plane as usize];
+            match free > start {
+                true => (0, u32::MAX - free),
+                false => (
+                    1,
+                    self.frontiers
+                        .blocks
+                        .fewest_valid(*plane)
+                        .map_or(u32::MAX, |block| self.frontiers.blocks.valid_count(block)),
+                ),
             }
-            Some(_) => self.frontiers.open_plane(stream).unwrap_or(in_turn),
-        }
+        };
+        usable.min_by_key(worth).unwrap_or(first)
     }
 
     /// Records a page of `stream` in `plane`.

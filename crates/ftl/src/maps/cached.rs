@@ -347,7 +347,11 @@ impl Map for CachedMap {
         Ok(ready)
     }
 
+    #[inline]
     fn settle(log: &mut Log<Self>, io: &mut Io) -> Flash<()> {
+        if log.map.cache.len() <= log.map.room {
+            return Ok(());
+        }
         log.evict(io, log.map.room, Gate::NONE).map(drop)
     }
 
