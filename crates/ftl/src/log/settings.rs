@@ -24,7 +24,8 @@ keys! {
 
     /// Keys of layers that choose victims and collect them, also while the host is idle.
     group pub COLLECTION {
-        /// block to clean: one of the policies that `palimpsest list victims` prints, POLICY or POLICY:NUMBER
+        /// block to clean: one of the policies that `palimpsest list victims` prints, POLICY or POLICY:NUMBER; or a
+        /// class in Python, FILE.py:CLASS
         pub victim: String = "ftl.victim", victim::KIND, "greedy";
         /// collection starts when a plane has no more free blocks than this
         pub gc_start: BlockCount = "ftl.gc_start", Blocks, "1 block";
