@@ -16,6 +16,7 @@ __all__ = [
     "Error",
     "InputError",
     "Interrupted",
+    "PolicyError",
     "RuleError",
     "SimulatedDrive",
     "WomCode",

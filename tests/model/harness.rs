@@ -210,7 +210,7 @@ pub fn payload_of(entry: &Entry, seed: u64) -> Payload {
 /// runs new seeds for any time.
 const LONG_SHARE: u64 = 8;
 /// Drives that are drawn for one case at most.
-const MOST_DRAWS: u64 = 60;
+const MOST_DRAWS: u64 = 240;
 /// Step from the seed of one draw to the next: changes the residue for tests that use seeds modulo a small number.
 const SEED_STEP: u64 = 1_000_003;
 

@@ -20,6 +20,10 @@ class DeviceError(Error):
     """As in the native module."""
 
 
+class PolicyError(Error):
+    """As in the native module."""
+
+
 class RuleError(Error):
     """As in the native module."""
 

@@ -225,10 +225,13 @@ def test_an_interrupt_ends_the_work_on_the_cluster(
 
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         # Earlier work may keep the workers busy while the command still starts.
-        wait_for(lambda: process.poll() is not None or (tmp_path / "far").is_dir())
-        wait_for(lambda: process.poll() is not None or (len(cluster.workers()) == 2 and busy()))
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        try:
+            wait_for(lambda: process.poll() is not None or (tmp_path / "far").is_dir())
+            wait_for(lambda: process.poll() is not None or (len(cluster.workers()) == 2 and busy()))
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == 130, said
     assert said.splitlines()[-1] == "interrupted"
     wait_for(lambda: not busy(), 15)
