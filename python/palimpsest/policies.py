@@ -13,13 +13,14 @@ has a copy. `docs/policies.md` describes the methods. Ignored: policies of other
 
 import copy
 import hashlib
-import importlib.util
 import inspect
 import itertools
 import pickle
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
@@ -100,6 +101,21 @@ class Caller:
         vars(self._policy).update(pickle.loads(stored))
 
 
+def _load(path: str, source: bytes, digest: str) -> ModuleType:
+    """The code of a file as a module of this process, where pickle and dataclasses find its classes."""
+    module = ModuleType(f"palimpsest_policy_{digest}")
+    module.__file__ = path
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(source, path, "exec"), vars(module))
+    except BaseException as error:
+        del sys.modules[module.__name__]
+        if not isinstance(error, Exception):
+            raise
+        raise InputError(f"{path}: {type(error).__name__}: {error}; expected a file that Python can load") from error
+    return module
+
+
 def _class(text: str) -> tuple[type, str]:
     """The class that `FILE.py:CLASS` names, and its canonical text. Raises InputError."""
     path, _, name = text.partition(".py:")
@@ -111,13 +127,7 @@ def _class(text: str) -> tuple[type, str]:
     digest = hashlib.sha256(source).hexdigest()[:_DIGITS]
     if expected and expected != digest:
         raise InputError(f"{path}: the digest is {digest}, so this is other code; expected {expected}")
-    spec = importlib.util.spec_from_file_location(Path(path).stem, path)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    try:
-        exec(compile(source, path, "exec"), vars(module))
-    except Exception as error:
-        raise InputError(f"{path}: {type(error).__name__}: {error}; expected a file that Python can load") from error
+    module = sys.modules.get(f"palimpsest_policy_{digest}") or _load(path, source, digest)
     found = getattr(module, name, None)
     if not isinstance(found, type):
         raise InputError(f"{path}: no class {name!r}; expected the name of a class with the method choose")

@@ -117,6 +117,51 @@ def test_a_result_names_the_code(tmp_path: Path) -> None:
         _run("page", overrides={"ftl.victim": named})
 
 
+@pytest.mark.contract
+def test_a_file_may_have_dataclasses_and_classes_of_its_own(tmp_path: Path) -> None:
+    body = """
+    from __future__ import annotations
+    from dataclasses import dataclass, field
+
+    @dataclass
+    class Seen:
+        blocks: set[int] = field(default_factory=set)
+
+    @dataclass
+    class Mine:
+        seen: Seen = field(default_factory=Seen)
+
+        def choose(self, blocks):
+            self.seen.blocks.add(int(blocks.block[0]))
+            return blocks.valid.argmin()
+    """
+    key = {"ftl.victim": f"{_file(tmp_path, body)}:Mine"}
+    alone = _run("page", overrides=key)
+    ps.keep_states()
+    try:
+        kept = [_run("page", overrides=key) for _ in range(2)]
+    finally:
+        ps._core.keep_states(0, None, 0)
+    assert [_figures(each) for each in kept] == [_figures(alone)] * 2
+
+
+@pytest.mark.contract
+def test_a_drive_inside_a_program_raises_too(tmp_path: Path) -> None:
+    path = _file(tmp_path, "class Mine:\n    def choose(self, blocks):\n        raise ValueError('mine')\n")
+    keys: dict[str, Any] = SMALL | {"ftl.victim": f"{path}:Mine"}
+    drive = ps.Drive("mga-8k", ftl="page", precondition="fill:100%", **keys)
+    with pytest.raises(ps.PolicyError, match="ValueError: mine"):
+        drive.play("write", [8192 * (each % 500) for each in range(4000)], 8192)
+    _run("page")
+
+
+@pytest.mark.contract
+def test_programs_cannot_use_a_drive_with_a_policy_in_python(tmp_path: Path) -> None:
+    path = _file(tmp_path, "class Mine:\n    def choose(self, blocks):\n        return 0\n")
+    with pytest.raises(ps.InputError, match="programs cannot use a drive with a policy in Python"):
+        ps.serve_nvme("true", ssd="mga-8k", ftl="page", overrides={"ftl.victim": f"{path}:Mine"})
+
+
 WRONG = {
     "class Mine: pass": "no method choose",
     "class Mine:\n    def choose(self): return 0": "too many positional arguments",

@@ -253,10 +253,14 @@ fn free<T>(pointer: *mut T) {
     }
 }
 
-/// A number of the drive; 0 for NULL.
+/// A number of the drive; 0 after an error.
 fn number(drive: *const PalimpsestDrive, number: impl FnOnce(&Drive) -> u64) -> u64 {
-    // SAFETY: the caller passes NULL or a drive that no other thread uses.
-    unsafe { drive.as_ref() }.map_or(0, |drive| number(&drive.drive))
+    let mut found = 0;
+    guarded(|| {
+        found = number(&at("drive", drive.cast_mut())?.drive);
+        Ok(())
+    });
+    found
 }
 
 /// Bytes of the drive.
@@ -286,13 +290,13 @@ pub extern "C" fn palimpsest_in_flight(drive: *const PalimpsestDrive) -> u64 {
 /// True, with the time of the next event; false if nothing will happen until the next request.
 #[unsafe(no_mangle)]
 pub extern "C" fn palimpsest_next_time(drive: *const PalimpsestDrive, time: *mut u64) -> bool {
-    let none = number(drive, |drive| drive.next_time().unwrap_or(u64::MAX));
+    let next = number(drive, |drive| drive.next_time().unwrap_or(u64::MAX));
     // SAFETY: the caller passes NULL or a pointer to a number.
     match unsafe { time.as_mut() } {
-        Some(time) if !drive.is_null() => *time = none,
+        Some(time) if !drive.is_null() => *time = next,
         _ => return false,
     }
-    none != u64::MAX
+    next != u64::MAX
 }
 
 /// Submits a request at `time`, after all earlier events. `ticket` becomes its number, and may be NULL.

@@ -1,6 +1,6 @@
 //! The core's part of `palimpsest crash`: a recorded file, and a drive with power cuts in any flash operation.
 
-use crate::{InputError, core_options, parse_options, raise, resolve};
+use crate::{InputError, core_options, parse_options, policies, raise, resolve};
 use palimpsest_lab::config::Resolved;
 use palimpsest_lab::run::Options;
 use palimpsest_lab::run::served::cuts::{Cut, Scripts, Step};
@@ -40,6 +40,7 @@ impl CrashScript {
     fn new(options_json: &str, unit: u64, steps: Vec<(u64, PyBackedBytes)>) -> PyResult<Self> {
         let options = parse_options(options_json)?;
         let resolved = resolve(&options.ssd, options.ftl.as_deref(), &options.set)?;
+        policies::refuse(&resolved)?;
         Ok(CrashScript { resolved, options: core_options(&options)?, unit, steps })
     }
 

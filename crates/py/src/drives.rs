@@ -2,7 +2,7 @@
 //!
 //! Ignored: numpy, which the Python side uses; arrays pass as buffers and bytes.
 
-use crate::{Error, InputError, named, raise, read_file};
+use crate::{Error, InputError, named, policies, raise, read_file};
 use palimpsest_drive::{Command, Completion, Contents, Directives, Drive, FLUSH, read, trim, write};
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::prelude::*;
@@ -81,7 +81,7 @@ impl SimulatedDrive {
         });
         builder = if closed_loop { builder.closed_loop() } else { builder };
         builder = if power_cuts { builder.power_cuts() } else { builder };
-        let drive = py.detach(|| builder.build_with(&read_file)).map_err(raise)?;
+        let drive = py.detach(|| builder.build_with(&read_file)).map_err(raise).and_then(policies::checked)?;
         Ok(SimulatedDrive { drive: Mutex::new(Some(drive)) })
     }
 
@@ -132,7 +132,7 @@ impl SimulatedDrive {
             Some(bytes) => drive.submit_bytes(command, bytes, at),
             None => drive.submit(command, at),
         };
-        Ok(ticket.map_err(raise)?.0)
+        ticket.map_err(raise).and_then(policies::checked).map(|ticket| ticket.0)
     }
 
     /// Submits requests at their times; returns the first ticket.
@@ -155,7 +155,7 @@ impl SimulatedDrive {
             }
             Ok(first)
         };
-        py.detach(submit).map_err(raise)
+        py.detach(submit).map_err(raise).and_then(policies::checked)
     }
 
     /// Keeps `depth` requests in flight until all have completed.
@@ -187,14 +187,14 @@ impl SimulatedDrive {
                 completed.extend(drive.completed());
             }
         };
-        let completed = py.detach(play).map_err(raise)?;
+        let completed = py.detach(play).map_err(raise).and_then(policies::checked)?;
         Ok(columns(py, &completed))
     }
 
     /// Processes events up to `until`, until a request has completed.
     fn advance(&mut self, py: Python<'_>, until: u64) -> PyResult<()> {
         let drive = self.get()?;
-        py.detach(|| drive.advance(until)).map_err(raise)
+        py.detach(|| drive.advance(until)).map_err(raise).and_then(policies::checked)
     }
 
     /// Processes all events until no request is in flight, and returns the completed requests.
@@ -208,7 +208,7 @@ impl SimulatedDrive {
             }
             Ok(completed)
         };
-        let completed = py.detach(wait).map_err(raise)?;
+        let completed = py.detach(wait).map_err(raise).and_then(policies::checked)?;
         Ok(columns(py, &completed))
     }
 
@@ -231,7 +231,7 @@ impl SimulatedDrive {
     fn finish(&mut self, py: Python<'_>) -> PyResult<String> {
         self.get()?;
         let drive = self.drive.get_mut().expect("no call has panicked").take().expect("it is there");
-        let figures = py.detach(|| drive.finish()).map_err(raise)?;
+        let figures = py.detach(|| drive.finish()).map_err(raise).and_then(policies::checked)?;
         serde_json::to_string(&figures).map_err(|error| Error::new_err(error.to_string()))
     }
 }

@@ -292,7 +292,7 @@ fn run(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyRes
         (Some(raised), Err(_)) => Err(raised),
         (None, Err(error)) => Err(raise(error)),
         (_, Ok(outcome)) => {
-            policies::raised().map_or(Ok(()), Err)?;
+            let outcome = policies::checked(outcome)?;
             let measured = end - reporter.measuring_since.unwrap_or(begin);
             Ok(print(outcome, end - begin, measured, &options))
         }

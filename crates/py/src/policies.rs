@@ -3,8 +3,10 @@
 //! The first exception of a policy ends the run: the policy chooses no victim from then on, and [`raised`] keeps the
 //! exception, because exceptions cannot pass through the core. The state of a policy is what pickle stores.
 //!
-//! Ignored: policies that change while a drive is in use, and drives in threads of the simulator's servers.
+//! Ignored: policies that change while a drive is in use. Served drives are refused, because their threads would lose
+//! the exception.
 
+use crate::{InputError, Resolved};
 use palimpsest_lab::log::victim::{self, Candidates, Outside, Victim};
 use palimpsest_lab::rng::Rng;
 use palimpsest_lab::state::{Loaded, Reader, State};
@@ -19,6 +21,22 @@ thread_local! {
 /// Takes the exception that a policy raised in this thread.
 pub fn raised() -> Option<PyErr> {
     RAISED.take()
+}
+
+/// `value`, unless a policy raised an exception in this thread.
+pub fn checked<T>(value: T) -> PyResult<T> {
+    raised().map_or(Ok(value), Err)
+}
+
+/// Refuses a drive with a policy in Python.
+pub fn refuse(resolved: &Resolved) -> PyResult<()> {
+    match resolved.to_json()["ftl"]["victim"].as_str() {
+        Some(text) if is_python(text) => {
+            let what = format!("ftl.victim = {text}: programs cannot use a drive with a policy in Python");
+            Err(InputError::new_err(format!("{what}; expected a policy that `palimpsest list victims` prints")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// True if a policy raised an exception in this thread.

@@ -1,7 +1,7 @@
 //! Serves a drive to real programs. Python's main thread waits for the end and checks signals.
 
 use crate::traces::Output;
-use crate::{Reporter, core_options, files, parse_options, print, raise, read_file, resolve};
+use crate::{Reporter, core_options, files, parse_options, policies, print, raise, read_file, resolve};
 use palimpsest_lab::config;
 use palimpsest_lab::host::trace::output::{Recorder, Target};
 use palimpsest_lab::run::image::resolve_to_keep;
@@ -98,6 +98,7 @@ pub fn serve(
         None => resolve(&options.ssd, options.ftl.as_deref(), &options.set)?,
         Some(_) => resolve_to_keep(&options.ssd, options.ftl.as_deref(), &options.set, &read_file).map_err(raise)?.0,
     };
+    policies::refuse(&resolved)?;
     let core = core_options(&options)?;
     let touched = config::Touched { served: true, ..config::Touched::all(core.payload) };
     config::check_memory(&resolved.drive, &touched, files::available_memory()).map_err(raise)?;
