@@ -6,7 +6,6 @@ use crate::nvme::admin::Context;
 use crate::nvme::connection::{Connection, Port};
 use crate::nvme::controller::{Host, MOST_ENTRIES};
 use crate::nvme::pdu::Terms;
-use crate::nvme::placement::PlacementFacts;
 use crate::nvme::queue::{Completions, Queue};
 use crate::nvme::zones::ZoneFacts;
 use crate::nvme::{self, Facts, Subsystem, Wanted};
@@ -189,7 +188,7 @@ pub fn zoned(size: usize) -> Subsystem {
 /// [`subsystem`] with three reclaim unit handles in each of two groups.
 pub fn placed(size: usize) -> Subsystem {
     let mut placed = subsystem(size);
-    placed.facts.placement = Some(PlacementFacts { handles: 3, groups: 2 });
+    placed.facts.placement = Some(palimpsest_lab::log::Identifiers { handles: 3, groups: 2 });
     placed
 }
 

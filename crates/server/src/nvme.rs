@@ -54,8 +54,8 @@ use marks::Marks;
 use namespaces::Namespaces;
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::ftl::PlacementEvents;
+use palimpsest_lab::log::Identifiers;
 use palimpsest_lab::rng::{Rng, mix};
-use placement::PlacementFacts;
 use queue::{Completions, Queue};
 use reservations::Reservations;
 use sanitize::Sanitize;
@@ -101,7 +101,7 @@ pub struct Facts {
     /// The zones, if the layer has some.
     pub zones: Option<ZoneFacts>,
     /// The reclaim unit handles, if the layer has some.
-    pub placement: Option<PlacementFacts>,
+    pub placement: Option<Identifiers>,
 }
 
 impl Facts {
@@ -131,7 +131,7 @@ impl Facts {
     /// [`Error::Input`] for blocks that do not fit the zones.
     pub fn of_layer(self, served: &palimpsest_lab::run::served::Served<'_>) -> Result<Self> {
         let zones = served.zones().map(|zones| ZoneFacts::new(zones, self.block_bytes)).transpose()?;
-        let placement = served.figures().fdp.as_ref().map(PlacementFacts::new);
+        let placement = served.figures().fdp.as_ref().map(placement::identifiers);
         Ok(Facts { zones, placement, ..self })
     }
 

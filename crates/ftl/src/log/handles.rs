@@ -121,18 +121,10 @@ impl<M: Map> Log<M> {
         let others = (0..planes).map(|step| if first + step < planes { first + step } else { first + step - planes });
         let usable =
             others.filter(|&plane| !handles.is_outside(plane, stream) && !self.frontiers.rotation.passes_by(plane));
-        let worth = |plane: &u32| {
-            let free = self.frontiers.free_pages[*plane as usize];
-            match free > start {
-                true => (0, u32::MAX - free),
-                false => (
-                    1,
-                    self.frontiers
-                        .blocks
-                        .fewest_valid(*plane)
-                        .map_or(u32::MAX, |block| self.frontiers.blocks.valid_count(block)),
-                ),
-            }
+        let blocks = &mut self.frontiers.blocks;
+        let worth = |&plane: &u32| match self.frontiers.free_pages[plane as usize] {
+            free if free > start => (0, u32::MAX - free),
+            _ => (1, blocks.fewest_valid(plane).map_or(u32::MAX, |block| blocks.valid_count(block))),
         };
         usable.min_by_key(worth).unwrap_or(first)
     }

@@ -5,7 +5,7 @@
 const IDENTIFIER_BITS: u32 = 16;
 
 /// The identifiers that a drive has.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identifiers {
     /// Handles.
     pub handles: u32,
@@ -21,19 +21,23 @@ impl Identifiers {
 
     /// All identifiers, in the order in which a drive lists them: the groups of handle 0, those of handle 1 and so on.
     pub fn all(self) -> impl Iterator<Item = u16> {
-        let bits = self.bits_of_handle();
-        (0..self.handles).flat_map(move |handle| (0..self.groups).map(move |group| (group << bits | handle) as u16))
+        (0..self.handles).flat_map(move |handle| (0..self.groups).map(move |group| self.identifier(group, handle)))
     }
 
-    /// Bits of an identifier that name the handle.
-    fn bits_of_handle(self) -> u32 {
-        IDENTIFIER_BITS - self.groups.next_power_of_two().trailing_zeros()
+    /// Bits of an identifier that name the reclaim group.
+    pub fn group_bits(self) -> u32 {
+        self.groups.next_power_of_two().trailing_zeros()
+    }
+
+    /// The identifier of a handle in a group.
+    pub fn identifier(self, group: u32, handle: u32) -> u16 {
+        (group << (IDENTIFIER_BITS - self.group_bits()) | handle) as u16
     }
 
     /// The stream that `identifier` names, or `None`.
     #[inline]
     pub fn stream_of(self, identifier: u16) -> Option<u32> {
-        let bits = self.bits_of_handle();
+        let bits = IDENTIFIER_BITS - self.group_bits();
         let (group, handle) = (u32::from(identifier) >> bits, u32::from(identifier) & ((1 << bits) - 1));
         (group < self.groups && handle < self.handles).then_some(group * self.handles + handle)
     }

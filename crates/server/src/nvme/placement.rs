@@ -17,6 +17,7 @@ use crate::page::figures;
 use crate::request::{Directive, Management, Request};
 use palimpsest_lab::command::Directives;
 use palimpsest_lab::ftl::PlacementEvents;
+use palimpsest_lab::log::Identifiers;
 use palimpsest_lab::metrics::fdp::Fdp;
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
@@ -52,38 +53,9 @@ const MOST_EVENTS: usize = 63;
 /// Types of events that the drive has; those from 80h on are the controller's.
 const TYPES: [u8; 4] = [0x00, 0x02, 0x03, 0x80];
 
-/// Handles of the drive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PlacementFacts {
-    pub handles: u32,
-    pub groups: u32,
-}
-
-impl PlacementFacts {
-    pub fn new(fdp: &Fdp) -> Self {
-        PlacementFacts { handles: fdp.configuration.handles, groups: fdp.configuration.reclaim_groups }
-    }
-
-    /// Most significant bits of an identifier that name the reclaim group.
-    fn group_bits(&self) -> u32 {
-        self.groups.next_power_of_two().trailing_zeros()
-    }
-
-    /// The placement identifier of a handle in a group.
-    fn identifier(&self, group: u32, handle: u32) -> u16 {
-        (group << (16 - self.group_bits()) | handle) as u16
-    }
-
-    fn has(&self, identifier: u16) -> bool {
-        let (group, handle) = self.split(identifier);
-        group < self.groups && handle < self.handles
-    }
-
-    /// Group and handle of an identifier.
-    fn split(&self, identifier: u16) -> (u32, u32) {
-        let bits = 16 - self.group_bits();
-        (u32::from(identifier) >> bits, u32::from(identifier) & ((1 << bits) - 1))
-    }
+/// The identifiers of a drive with these figures.
+pub fn identifiers(fdp: &Fdp) -> Identifiers {
+    Identifiers { handles: fdp.configuration.handles, groups: fdp.configuration.reclaim_groups }
 }
 
 /// The directive in dwords 12 and 13 of a write.
@@ -124,7 +96,7 @@ pub fn execute(
 /// Reclaim Unit Handle Status: the identifier of each handle, and the blocks that its unit has room for.
 fn handles(
     command: &Command,
-    facts: &PlacementFacts,
+    facts: &Identifiers,
     namespace: &Namespace,
     context: &Context<'_>,
 ) -> Result<Vec<u8>, Status> {
@@ -164,9 +136,9 @@ pub fn updated(command: &Command, facts: &Facts) -> Result<u32, Status> {
 ///
 /// # Errors
 /// The status of an identifier that the drive does not have; no handle must be updated then.
-fn updates(data: &[u8], facts: &PlacementFacts) -> Result<Vec<Request>, Status> {
+fn updates(data: &[u8], facts: &Identifiers) -> Result<Vec<Request>, Status> {
     let all: Vec<u16> = data.chunks_exact(2).map(|identifier| u16_at(identifier, 0)).collect();
-    if all.iter().any(|&identifier| !facts.has(identifier)) {
+    if all.iter().any(|&identifier| facts.stream_of(identifier).is_none()) {
         return Err(status::INVALID_FIELD);
     }
     let update = |identifier| Request::Manage { sector: 0, sectors: 0, action: Management::Update(identifier) };
@@ -237,7 +209,7 @@ impl Events {
     }
 
     /// Records the events between `seen` and `now`, at time `at` of the subsystem, by a command with `directives`.
-    pub fn note(&mut self, now: PlacementEvents, directives: Directives, facts: &PlacementFacts, at: Duration) {
+    pub fn note(&mut self, now: PlacementEvents, directives: Directives, facts: &Identifiers, at: Duration) {
         let counts = |of: &PlacementEvents| {
             [
                 of.unit_not_fully_written,
@@ -253,7 +225,7 @@ impl Events {
             let more = now_counts[place].saturating_sub(before[place]);
             let is_of_host = kind < 0x80;
             let identifier = identifier.filter(|_| is_of_host);
-            let handle = identifier.filter(|&one| facts.has(one)).map(|one| facts.split(one).1);
+            let handle = identifier.and_then(|one| facts.stream_of(one)).map(|stream| stream % facts.handles);
             if more == 0 || !self.is_enabled(handle, place) {
                 continue;
             }
@@ -305,7 +277,7 @@ pub fn log(log: u8, group: u16, of_host: bool, context: &Context<'_>) -> Result<
     })
 }
 
-fn configurations(facts: &PlacementFacts, figures: &Value) -> Vec<u8> {
+fn configurations(facts: &Identifiers, figures: &Value) -> Vec<u8> {
     let (header, fixed) = (16, 64);
     let bytes = header + fixed + 4 * facts.handles as usize;
     let mut page = Structure::new(bytes);
@@ -323,7 +295,7 @@ fn configurations(facts: &PlacementFacts, figures: &Value) -> Vec<u8> {
 }
 
 /// A handle is host specified if the host wrote with it in a group.
-fn usage(facts: &PlacementFacts, figures: &Value) -> Vec<u8> {
+fn usage(facts: &Identifiers, figures: &Value) -> Vec<u8> {
     let mut page = Structure::new(8 + 8 * facts.handles as usize);
     page.u16(0, facts.handles as u16);
     for handle in 0..facts.handles {
@@ -409,17 +381,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_most_significant_bits_name_the_group() {
-        let facts = PlacementFacts { handles: 2, groups: 3 };
-        assert_eq!((facts.identifier(2, 1), facts.split(0x8001)), (0x8001, (2, 1)));
-        assert_eq!([0x4001, 0xC000, 0x0002].map(|identifier| facts.has(identifier)), [true, false, false]);
-        let one = PlacementFacts { handles: 8, groups: 1 };
-        assert_eq!((one.identifier(0, 7), one.has(7), one.has(0x8000)), (7, true, false));
-    }
-
-    #[test]
     fn the_log_keeps_the_last_enabled_events() {
-        let (facts, mut events) = (PlacementFacts { handles: 2, groups: 1 }, Events::default());
+        let (facts, mut events) = (Identifiers { handles: 2, groups: 1 }, Events::default());
         let by = Directives { placement: 1, placed: true, ..Directives::NONE };
         let counts = |units, moved| PlacementEvents {
             unit_not_fully_written: units,
