@@ -42,7 +42,7 @@ SMALL = (
 DRIVES = [
     ("--ssd", ssd, "--set", f"ssd.over_provisioning={over_provisioning}")
     for ssd in ("default", "spread-16g", "llh-64g", "womv-16g")
-    for over_provisioning in ("20%", "100%")
+    for over_provisioning in ("20%", "100%", "200%")
 ]
 """A layer runs on the first of these drives that has the required commands, cells and spare pages."""
 ARRIVALS = "rw=randrw,bssplit=4k/60:16k/40,rwmixread=30,rate_iops=20k,open_loop"
