@@ -12,9 +12,9 @@
 //! Where the paper is silent: an entry takes 8 bytes of the CMT, 4 of a translation page and of the GTD. The protected
 //! segment is half. The update of a victim ends before the read of the missing entry begins. After a power cut,
 //! out-of-band areas locate pages, and entries that differ from flash are in the CMT: never more than before, except
-//! for restored trims. A checkpoint has the GTD and those entries (an incomplete checkpoint is written if restored
-//! trims exceed the CMT); the others are in the translation pages. Ignored: the time of the out-of-band search, as for
-//! every layer.
+//! for restored trims. A checkpoint has the GTD and those entries; the others are in the translation pages. If restored
+//! trims, or pages that cleaning moved, exceed the CMT, the checkpoint is incomplete, and recovery scans everything.
+//! Ignored: the time of the out-of-band search, as for every layer.
 
 use super::bytes::map_bytes;
 use super::segments::Segments;
