@@ -39,7 +39,7 @@ PROGRAMS: Mapping[str, Sequence[str]] = {
 """Packages, and the programs of each in the guest."""
 
 MODULES = [
-    "blake2b_generic", "brd", "btrfs", "crc32_generic", "crc32c_generic", "ext4", "f2fs", "nvme-tcp",
+    "blake2b_generic", "btrfs", "crc32_generic", "crc32c_generic", "ext4", "f2fs", "null_blk", "nvme-tcp",
     "virtio_net", "virtio_pci", "xfs", "xxhash_generic", "zonefs",
 ]  # fmt: skip
 
@@ -234,7 +234,7 @@ class Guest(Shell):
         """Messages of the kernel since the last call that tell of a late or failed command."""
         bad = re.compile(
             r"(nvme|blk_|buffer i/o|ext4|xfs|btrfs|f2fs|zonefs).*"
-            r"(timeout|timed out|error|critical|corrupt|digest|reset|bug)",
+            r"(timeout|timed out|error|critical|corrupt|digest|reset|\bbug\b)",
             re.I,
         )
         return [line for line in self.run("dmesg -c").splitlines() if bad.search(line)]
