@@ -183,16 +183,18 @@ def test_copies_and_their_limits(clock: str) -> None:
         assert disk.read(200, 80) == content + content
         refused(0x183, disk, disk.copy_later(1000, (0, most), (0, 1)))
         refused(0x183, disk, disk.copy_later(1000, *[(0, 1)] * 129))
-        refused(0x187, disk, disk.copy_later(20, (0, 30)))
+        refused(0x187, disk, disk.copy_later(20, (0, 15), (10, 15)))
         refused(0x80, disk, disk.copy_later(number(namespace, 0, 8) - 1, (0, 2)))
         refused(0x80, disk, disk.copy_later(0, (number(namespace, 0, 8), 1)))
         refused(0x2, disk, disk.copy_later(100, (0, 1), flags=1 << 8))
         assert disk.read(20, 20) == content[20 * BLOCK :]
+        disk.wait(disk.copy_later(5, (0, 30)))
+        assert disk.read(5, 30) == content[: 30 * BLOCK]
         admin.close()
         disk.close()
         result = result_of(process)
-    assert result["requests"]["write"] == 1 + 3 + 80
-    assert result["requests"]["read"] == 3 + 80 + 3, "a copy is reads and writes of the drive"
+    assert result["requests"]["write"] == 1 + 3 + 80 + 1
+    assert result["requests"]["read"] == 3 + 80 + 1 + 4, "a copy is reads and writes of the drive"
 
 
 def test_marked_blocks_cannot_be_read_until_written() -> None:

@@ -163,19 +163,17 @@ fn connect(
     } else {
         let controller = subsystem.find(asked.controller).filter(|found| found.is_discovery == is_discovery);
         let controller = controller.ok_or(wrong(16, true))?;
-        queue_of(&controller, &host, asked.queue, socket)?;
+        queue_of(&controller, &host.name, asked.queue, socket)?;
         controller
     };
     Ok(Queue::new(*terms, controller, asked.queue, asked.size + 1, asked.no_flow_control))
 }
 
-/// Adds I/O queue `number` of `host` to a controller.
-fn queue_of(controller: &Controller, host: &Host, number: u16, socket: Option<Socket>) -> Result<(), Wrong> {
-    if controller.host.name != host.name {
+/// Adds I/O queue `number` of `host` to a controller. As in Linux's target, the identifier of the host is that of the
+/// admin queue, because some hosts draw another one for each connect.
+fn queue_of(controller: &Controller, host: &str, number: u16, socket: Option<Socket>) -> Result<(), Wrong> {
+    if controller.host.name != host {
         return Err(wrong(512, true));
-    }
-    if controller.host.id != host.id {
-        return Err(wrong(0, true));
     }
     if controller.is_discovery || number > MOST_QUEUES {
         return Err(wrong(42, false));

@@ -279,8 +279,8 @@ fn deallocations(data: &[u8], namespace: &Namespace) -> Result<Vec<Request>, Sta
     Ok(requests)
 }
 
-/// Copies the ranges in `data` one after the other to the destination. A source that overlaps the destination is
-/// refused, because its ranges may be copied in any order.
+/// Copies the ranges in `data` one after the other to the destination. A single range, which is read as a whole, may
+/// overlap the destination; several may not, because they may be copied in any order.
 fn copy(command: &Command, data: &[u8], namespace: &Namespace, context: &Context<'_>) -> Result<Outcome, Status> {
     let (flags, subsystem) = (command.dword(12), context.subsystem);
     if flags >> 8 & 0xF != COPY_FORMAT || flags >> 12 & 0xF != 0 || flags >> 26 & 0xF != 0 {
@@ -299,9 +299,10 @@ fn copy(command: &Command, data: &[u8], namespace: &Namespace, context: &Context
     let (mut offset, length) = namespace.range(command.qword(10), total)?;
     let destination = offset..offset + length;
     let mut requests = Vec::new();
+    let is_single = ranges.len() == 1;
     for (first, blocks) in ranges {
         let (from, length) = namespace.range(first, blocks.into())?;
-        if from < destination.end && destination.start < from + length {
+        if !is_single && from < destination.end && destination.start < from + length {
             return Err(status::OVERLAPPING_RANGE);
         }
         if subsystem.marks.has(from, length) {
