@@ -356,7 +356,7 @@ def serve_nvme(
         options = dataclasses.replace(options, overrides=(*options.overrides, *added))
     serving: dict[str, object] = {
         "listen": [listen], "clock": clock, "page": None, "once": False, "run": command, "image_sync": False,
-        "nvme": {"nqn": nqn, "hosts": [], "block_bytes": block, "namespaces": list(namespaces)},
+        "nvme": {"nqn": nqn, "hosts": [], "block_bytes": block, "namespaces": list(namespaces), "others": []},
         "image": None if image is None else str(image), "record": None, "timeout_s": 30.0,
     }  # fmt: skip
     result, status = engine.serve(options, serving, say)

@@ -1,5 +1,6 @@
 """The command `palimpsest nvme`: a simulated drive as an NVMe/TCP target, for hosts without a kernel module."""
 
+import ipaddress
 from typing import Any
 
 import click
@@ -30,6 +31,20 @@ def _namespace(text: str) -> int:
     return size
 
 
+def _other(text: str) -> tuple[str, str]:
+    """A subsystem and its address, `IP:PORT`."""
+    name, mark, address = text.partition("@")
+    host, _, port = address.rpartition(":")
+    try:
+        ipaddress.ip_address(host.removeprefix("[").removesuffix("]"))
+        is_place = 0 < int(port) < 1 << 16
+    except ValueError:
+        is_place = False
+    if not mark or not is_place:
+        raise ValueError(f"{text!r} is no subsystem; expected one such as nqn.2026-11.org.example:two@127.0.0.1:4421")
+    return _qualified(name), address
+
+
 _OPTIONS = (
     *DRIVE,
     listen_option(f"HOST:PORT (port 0: any free one); may be repeated.  [default: {PLACE}]"),
@@ -47,6 +62,13 @@ _OPTIONS = (
         multiple=True,
         help="A namespace; repeatable. Hosts may make more of the rest.  [default: one of the whole drive]",
     ),
+    click.option(
+        "--discover",
+        "others",
+        type=Parsed("NQN@IP:PORT", _other),
+        multiple=True,
+        help="Name a subsystem of another process in the discovery log too; repeatable.",
+    ),
     PAGE,
     click.option("--once", is_flag=True, help="End when the last host that used the drive has gone."),
     run_option("the address as $uri"),
@@ -62,7 +84,7 @@ _OPTIONS = (
 @in_order(*_OPTIONS)
 def nvme(
     listen: tuple[str, ...], *, nqn: str | None, hosts: tuple[str, ...], block: str, namespaces: tuple[int, ...],
-    once: bool, timeout: float, **options: Any,  # noqa: ANN401
+    others: tuple[tuple[str, str], ...], once: bool, timeout: float, **options: Any,  # noqa: ANN401
 ) -> None:  # fmt: skip
     """Serve a simulated drive as an NVMe/TCP target, and print its figures at the end.
 
@@ -79,6 +101,9 @@ def nvme(
       palimpsest nvme --record run.parquet --once
       palimpsest nvme --ssd mga-8k --ftl zns --set zns.zone_dies=1
     """
-    subsystem = {"nqn": nqn, "hosts": list(hosts), "block_bytes": int(block), "namespaces": list(namespaces)}
+    subsystem = {
+        "nqn": nqn, "hosts": list(hosts), "block_bytes": int(block), "namespaces": list(namespaces),
+        "others": list(others),
+    }  # fmt: skip
     serving = {"listen": list(listen or [PLACE]), "nvme": subsystem, "once": once, "timeout_s": timeout}
     run_drive("nvme", options, serving)

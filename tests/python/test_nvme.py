@@ -66,6 +66,32 @@ def test_connect_identify_and_discover(target: Place) -> None:
     admin.close()
 
 
+OTHER = "nqn.2026-11.org.example:other"
+
+
+def test_the_discovery_log_names_subsystems_of_other_processes() -> None:
+    others = ["--discover", f"{OTHER}@127.0.0.1:4421", "--discover", f"{OTHER}6@[::1]:4422"]
+    with served(*others) as (_, place):
+        discovery = Admin(place, nvme.DISCOVERY)
+        log = discovery.log(0x70, 4096)
+        discovery.close()
+    assert number(log, 8, 8) == 3
+    found = [
+        (
+            log[at + 1],
+            log[at + 256 : at + 512].rstrip(b"\0"),
+            log[at + 512 : at + 768].strip(),
+            log[at + 32 : at + 64].strip(),
+        )
+        for at in (1024, 2048, 3072)
+    ]
+    assert found == [
+        (1, NQN.encode(), b"127.0.0.1", str(place[1]).encode()),
+        (1, OTHER.encode(), b"127.0.0.1", b"4421"),
+        (2, f"{OTHER}6".encode(), b"::1", b"4422"),
+    ]
+
+
 def test_wrong_connects_are_refused(target: Place) -> None:
     admin = Admin(target, NQN, enable=False)
     wrong: dict[str, tuple[dict[str, Any], int, int]] = {
@@ -483,6 +509,8 @@ def test_python_serves_while_a_command_runs() -> None:
     [
         (["--nqn", "drive"], "--nqn: 'drive' is no name of a subsystem or host"),
         (["--nqn", nvme.DISCOVERY], "nqn.2014-08.org.nvmexpress.discovery"),
+        (["--discover", f"{NQN}@localhost:4420"], "is no subsystem; expected one such as"),
+        (["--discover", f"{nvme.DISCOVERY}@127.0.0.1:4420"], "nqn.2014-08.org.nvmexpress.discovery"),
         (["--listen", "unix:socket"], "--listen unix:socket: NVMe/TCP has TCP only; expected HOST:PORT"),
         (["--block", "1024"], "1024"),
         (["--image-sync"], "there is no image"),

@@ -12,6 +12,7 @@ use palimpsest_server::{nvme, page};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use serde::Deserialize;
+use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -50,11 +51,12 @@ struct NvmeOptions {
     hosts: Vec<String>,
     block_bytes: u32,
     namespaces: Vec<u64>,
+    others: Vec<(String, SocketAddr)>,
 }
 
 impl From<NvmeOptions> for nvme::Wanted {
-    fn from(NvmeOptions { nqn, hosts, block_bytes, namespaces }: NvmeOptions) -> Self {
-        nvme::Wanted { nqn, hosts, block_bytes, namespaces }
+    fn from(NvmeOptions { nqn, hosts, block_bytes, namespaces, others }: NvmeOptions) -> Self {
+        nvme::Wanted { nqn, hosts, block_bytes, namespaces, others }
     }
 }
 

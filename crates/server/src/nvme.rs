@@ -9,7 +9,7 @@
 //!
 //! [`zones`] and [`placement`] are the commands of drives with zones or reclaim unit handles.
 //!
-//! Ignored: several subsystems, authentication, TLS.
+//! Ignored: several subsystems in a process, authentication, TLS.
 
 pub mod admin;
 pub mod background;
@@ -62,6 +62,7 @@ use sanitize::Sanitize;
 use selftest::Tests;
 use status::Status;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
@@ -84,6 +85,8 @@ pub struct Wanted {
     pub block_bytes: u32,
     /// Bytes of the namespaces; empty for one of the whole drive.
     pub namespaces: Vec<u64>,
+    /// Subsystems of other processes, for the discovery log: names and addresses.
+    pub others: Vec<(String, SocketAddr)>,
 }
 
 /// The drive.
@@ -155,6 +158,8 @@ pub struct Subsystem {
     pub nqn: String,
     pub facts: Facts,
     hosts: Vec<String>,
+    /// Subsystems of other processes.
+    others: Vec<(String, SocketAddr)>,
     controllers: Mutex<BTreeMap<u16, Arc<Controller>>>,
     namespaces: RwLock<Namespaces>,
     pub reservations: Reservations,
@@ -186,11 +191,12 @@ impl Subsystem {
     pub fn new(facts: Facts, wanted: &Wanted) -> Result<Self> {
         let default = || format!("nqn.2026-11.org.palimpsest:{}", facts.serial);
         let nqn = wanted.nqn.clone().unwrap_or_else(default);
-        for name in wanted.hosts.iter().chain([&nqn]) {
+        let others = wanted.others.iter().map(|(name, _)| name);
+        for name in wanted.hosts.iter().chain([&nqn]).chain(others) {
             let is_name = name.starts_with("nqn.") && name.len() < 224 && !name.contains(char::is_whitespace);
             if !is_name || *name == discovery::NQN {
                 let what = "expected an NVMe qualified name such as nqn.2026-11.org.example:drive, below 224 bytes";
-                return Err(Error::input(format!("--nqn or --host {name}"), what));
+                return Err(Error::input(format!("--nqn, --host or --discover {name}"), what));
             }
         }
         let namespaces = RwLock::new(Namespaces::new(&facts, wanted)?);
@@ -198,6 +204,7 @@ impl Subsystem {
             nqn,
             facts,
             hosts: wanted.hosts.clone(),
+            others: wanted.others.clone(),
             controllers: Mutex::default(),
             namespaces,
             reservations: Reservations::default(),

@@ -1,4 +1,4 @@
-//! The discovery log: the subsystem, at the address at which the host connected.
+//! The discovery log: the subsystem, at the address at which the host connected, and subsystems of other processes.
 //!
 //! Source: NVM Express Base Specification 2.0, section 5.16.1.23. Ignored: referrals, and changes of the log.
 
@@ -15,16 +15,20 @@ const BYTES: usize = 1024;
 /// Entries of the admin queue that a host may use.
 const ADMIN_ENTRIES: u16 = 32;
 
-/// The log for a host that connected to `address`; empty for a host by a socket in the file system.
+/// The log for a host that connected to `address`; without an address, the subsystem itself is left out.
 pub fn log(subsystem: &Subsystem, address: Option<SocketAddr>) -> Vec<u8> {
-    let mut log = Structure::new(if address.is_some() { 2 * BYTES } else { BYTES });
-    log.u64(0, 1).u64(8, u64::from(address.is_some()));
-    let Some(address) = address else { return log.0 };
-    let (tcp, family, nvm) = (3, if address.is_ipv4() { 1 } else { 2 }, 2);
-    // The host may turn flow control of queues off.
-    log.u8(BYTES, tcp).u8(BYTES + 1, family).u8(BYTES + 2, nvm).u8(BYTES + 3, 1 << 2);
-    log.u16(BYTES + 4, 1).u16(BYTES + 6, 0xFFFF).u16(BYTES + 8, ADMIN_ENTRIES);
-    log.ascii(BYTES + 32, 32, &address.port().to_string());
-    log.text(BYTES + 256, 256, &subsystem.nqn).ascii(BYTES + 512, 256, &address.ip().to_string());
+    let own = address.iter().map(|address| (&subsystem.nqn, address));
+    let all: Vec<_> = own.chain(subsystem.others.iter().map(|(name, address)| (name, address))).collect();
+    let mut log = Structure::new(BYTES * (1 + all.len()));
+    log.u64(0, 1).u64(8, all.len() as u64);
+    for (index, (name, address)) in all.into_iter().enumerate() {
+        let at = BYTES * (1 + index);
+        let (tcp, family, nvm) = (3, if address.is_ipv4() { 1 } else { 2 }, 2);
+        // The host may turn flow control of queues off.
+        log.u8(at, tcp).u8(at + 1, family).u8(at + 2, nvm).u8(at + 3, 1 << 2);
+        log.u16(at + 4, index as u16 + 1).u16(at + 6, 0xFFFF).u16(at + 8, ADMIN_ENTRIES);
+        log.ascii(at + 32, 32, &address.port().to_string());
+        log.text(at + 256, 256, name).ascii(at + 512, 256, &address.ip().to_string());
+    }
     log.0
 }

@@ -353,7 +353,8 @@ mod tests {
     use super::*;
 
     fn namespaces(sizes: &[u64]) -> Done<Namespaces> {
-        let wanted = Wanted { nqn: None, hosts: Vec::new(), block_bytes: 4096, namespaces: sizes.to_vec() };
+        let (hosts, others) = (Vec::new(), Vec::new());
+        let wanted = Wanted { nqn: None, hosts, block_bytes: 4096, namespaces: sizes.to_vec(), others };
         Namespaces::new(&Facts::new("drive", 100 << 14, 1 << 14, true, &wanted, 1), &wanted)
     }
 

@@ -96,6 +96,7 @@ pub fn settings(options: &[&str]) -> Settings {
         hosts: Vec::new(),
         block_bytes: 4096,
         namespaces: Vec::new(),
+        others: Vec::new(),
     });
     Settings { listen, nvme, attach: None, clock, page, image, image_sync, once, run, timeout }
 }
