@@ -108,7 +108,7 @@ ALONE = {
     "image check": "image as_json",
     "image compact": "image as_json",
     "serve": "ssd ftl overrides listen page once run image record precondition clock seed timeout out as_json",
-    "nvme": "ssd ftl overrides listen nqn hosts block namespaces page once run image record precondition clock seed "
+    "nvme": "ssd ftl overrides listen nqn hosts block namespaces others page once run image record precondition clock seed "
     "timeout out as_json",
     "attach": "ssd ftl overrides name file_only run listen page image record precondition clock seed out as_json",
     "detach": "everything",

@@ -169,8 +169,8 @@ fn connect(
     Ok(Queue::new(*terms, controller, asked.queue, asked.size + 1, asked.no_flow_control))
 }
 
-/// Adds I/O queue `number` of `host` to a controller. As in Linux's target, the identifier of the host is that of the
-/// admin queue, because some hosts draw another one for each connect.
+/// Adds I/O queue `number` of `host` to a controller. As in Linux's target, the admin queue has the identifier of the
+/// host, because some hosts draw another one for each connect.
 fn queue_of(controller: &Controller, host: &str, number: u16, socket: Option<Socket>) -> Result<(), Wrong> {
     if controller.host.name != host {
         return Err(wrong(512, true));
