@@ -56,6 +56,24 @@ def test_the_first_screen_answers_at_every_width(
     assert layout.printed_faults(browser) == []
 
 
+@pytest.mark.parametrize(
+    ("options", "page"),
+    [
+        (["objects", "fdp-cache,cache=80%,n=20k", "--set", "part.pages_per_block=24"], "objects.html"),
+        (["run", *SMALL, "--ftl", "zns", "--workload", "rw=write,bs=64k", "--requests", "2000"], "report.html"),
+        (["run", *SMALL, "--ftl", "fdp", "--set", "fdp.handles=2", "--requests", "4000"], "report.html"),
+    ],
+)
+def test_pages_of_objects_zones_and_handles_fit(
+    browser: webdriver.Chrome, tmp_path: Path, options: list[str], page: str
+) -> None:
+    command(*options, "--out", str(tmp_path / "run"))
+    for width, height in (layout.SIZES | {1920: 1080}).items():
+        visit(browser, tmp_path / "run" / page, (width, height), "dark" if width == 768 else "light")
+        assert (layout.faults(browser), layout.faint(browser)) == ([], []), width
+    assert layout.printed_faults(browser) == []
+
+
 def test_cards_have_the_best_layer_and_its_difference(browser: webdriver.Chrome, folders: dict[str, Path]) -> None:
     visit(browser, folders["compare"] / "report.html", changes="nothing")
     runs = json.loads((folders["compare"] / "summary.json").read_text())["runs"]
