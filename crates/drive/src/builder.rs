@@ -67,7 +67,9 @@ impl Builder {
     /// Sets a configuration key, such as `ftl.victim` to `fifo`. A later call wins.
     #[must_use]
     pub fn set(mut self, key: &str, value: &str) -> Builder {
-        self.keys.push(format!("{key}={value}"));
+        let start = format!("{key}=");
+        self.keys.retain(|earlier| !earlier.starts_with(&start));
+        self.keys.push(start + value);
         self
     }
 

@@ -225,6 +225,7 @@ fn wrong_calls_are_one_line_and_change_nothing() {
     assert!(read(1, 512).is_err() && write(0, 0).is_err());
     let wrong = |builder: palimpsest_drive::Builder| builder.build().err().unwrap().to_string();
     assert!(wrong(small("page").set("ftl.wrong", "1")).contains("ftl.wrong"));
+    small("page").set("ftl.victim", "nothing").set("ftl.victim", "fifo").build().expect("the later call wins");
     assert!(wrong(small("page").set("ftl.merge_limit", "1")).contains("ftl.merge_limit"));
     assert!(wrong(Drive::builder("nothing")).contains("nothing"));
     assert!(wrong(small("page").precondition("full")).contains("fill:PERCENT"));
