@@ -175,6 +175,11 @@ impl Playing {
         self.pending.as_ref()
     }
 
+    /// Counts a request that was issued, or else completed, for the next pause; as in fio, flushes do not count.
+    fn count_for_pause(&mut self, kind: RequestKind, is_issued: bool) {
+        self.since_pause += u64::from(self.think.of_issued == is_issued && kind != RequestKind::Flush);
+    }
+
     /// `since`, or the end of the pause; `None` if the pause begins after requests in flight.
     fn after_pause(&mut self, since: Nanos) -> Option<Nanos> {
         let begun = self.paused_until.max(self.span().0);
@@ -280,7 +285,7 @@ impl Phase {
             let Some(mut request) = job.take(number, zones) else { return self.due_now(since, zones) };
             job.outstanding += 1;
             job.flowed += 1;
-            job.since_pause += u64::from(job.think.of_issued);
+            job.count_for_pause(request.command.kind, true);
             request.arrival = if open.is_some() { job.span().0.saturating_add(request.arrival) } else { since };
             if open.is_none() {
                 self.turn = (at + 1) % count;
@@ -462,7 +467,7 @@ impl Jobs for JobsSource {
         let at = command.directives.queue.checked_sub(phase.first);
         let Some(job) = at.and_then(|at| phase.jobs.get_mut(at as usize)) else { return };
         job.outstanding -= 1;
-        job.since_pause += u64::from(!job.think.of_issued);
+        job.count_for_pause(command.kind, false);
         if let Some(search) = job.search.as_mut().filter(|_| command.kind != RequestKind::Flush) {
             search.completed(latency);
         }

@@ -73,6 +73,8 @@ fn jobs_pause_after_their_requests() {
     assert_eq!(at("n=3\niodepth=2\nthinktime_blocks_type=issue\n"), [0, 1300, 2600]);
     assert_eq!(at("n=5\nthinktime_blocks=3\n"), [0, 300, 600, 1900, 2200]);
     assert_eq!(at("n=9\nruntime=2ms\ntime_based\n"), [0, 1300]);
+    // No pause follows a flush.
+    assert_eq!(at("n=2\nfsync=1\n"), [0, 1300, 1600]);
     // A rate goes on in a pause.
     assert_eq!(at("n=4\nrate_iops=2000\nthinktime_blocks=2\n"), [0, 500, 1800, 2100]);
 }
