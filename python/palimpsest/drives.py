@@ -14,7 +14,7 @@ order of events and power cuts. Ignored: commands of zones, and requests that th
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from . import _core
 from .errors import InputError
+from .policies import keys as policy_keys
 from .result import Result
 
 Kind = Literal["read", "write", "trim", "flush"]
@@ -101,6 +102,7 @@ class Drive:
         workload: name of the workload in the figures.
         closed_loop: requests follow completions, so that times of arrival do not count as load.
         power_cuts: allows `power_cut`; needs a payload.
+        policies: policies in Python by key, as for `run`.
         **overrides: configuration keys with values.
 
     Raises:
@@ -110,8 +112,10 @@ class Drive:
     def __init__(
         self, ssd: str | Path = "default", /, ftl: str | None = None, *, precondition: str = "none",
         payload: Literal["none", "tag", "bytes"] = "tag", seed: int = 1, workload: str = "palimpsest.Drive",
-        closed_loop: bool = False, power_cuts: bool = False, **overrides: object,
+        closed_loop: bool = False, power_cuts: bool = False, policies: Mapping[str, object] | None = None,
+        **overrides: object,
     ) -> None:  # fmt: skip
+        overrides |= policy_keys(policies or {})
         keys = [f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in overrides.items()]
         self._core = _core.SimulatedDrive(
             str(ssd), ftl, keys, precondition, payload, seed, workload, closed_loop, power_cuts

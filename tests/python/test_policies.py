@@ -1,7 +1,10 @@
 """Policies in Python: equal to built-in ones, with state, and with clear errors."""
 
+import ctypes
 import json
 import pickle
+import shutil
+import subprocess
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -10,7 +13,7 @@ import pytest
 
 import palimpsest as ps
 from conftest import Command
-from palimpsest.policies import Caller, Candidates
+from palimpsest.policies import Caller, Candidates, Choose
 
 SMALL: dict[str, Any] = {
     "ssd.channels": 2, "ssd.chips_per_channel": 1, "ssd.planes_per_die": 1, "ssd.blocks_per_plane": 48,
@@ -153,6 +156,95 @@ def test_a_drive_inside_a_program_raises_too(tmp_path: Path) -> None:
     with pytest.raises(ps.PolicyError, match="ValueError: mine"):
         drive.play("write", [8192 * (each % 500) for each in range(4000)], 8192)
     _run("page")
+
+
+@pytest.mark.contract
+def test_a_drive_inside_a_program_takes_objects() -> None:
+    def figures(**keys: Any) -> dict[str, object]:
+        drive = ps.Drive("mga-8k", ftl="page", precondition="fill:100%", **SMALL, **keys)
+        drive.play("write", [8192 * (each * 7 % 500) for each in range(4000)], 8192)
+        return _figures(drive.finish())
+
+    ours = figures(policies={"ftl.victim": CostAgeTimes()})
+    assert ours == figures(**{"ftl.victim": "cost-age-times"}) != figures(policies={"ftl.victim": InTurn})
+    with pytest.raises(ps.InputError, match=r"no policy of ftl\.streams is in Python; expected ftl\.victim"):
+        ps.Drive("mga-8k", ftl="page", policies={"ftl.streams": InTurn()})
+
+
+SOURCE = """
+#include <stdint.h>
+
+/* As the built-in policy cost-age-times. */
+int64_t choose(int64_t plane, int64_t units, int64_t count, const int64_t *block, const int64_t *valid,
+               const int64_t *age, const int64_t *erases) {
+    int64_t best = 0;
+    double least = 0;
+    for (int64_t i = 0; i < count; i++) {
+        double cost = (double)(valid[i] * (erases[i] + 1)) / (double)((units - valid[i]) * age[i]);
+        if (i == 0 || cost < least) {
+            best = i;
+            least = cost;
+        }
+    }
+    return best;
+}
+
+int64_t beyond(int64_t plane, int64_t units, int64_t count, const int64_t *block, const int64_t *valid,
+               const int64_t *age, const int64_t *erases) {
+    return count;
+}
+"""
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """Victim policies in C."""
+    if not shutil.which("cc"):
+        pytest.skip("needs cc")
+    folder = tmp_path_factory.mktemp("compiled")
+    (folder / "mine.c").write_text(SOURCE, encoding="utf-8")
+    subprocess.run(["cc", "-O2", "-shared", "-fPIC", "mine.c", "-o", "mine.so"], cwd=folder, check=True)
+    return ctypes.CDLL(str(folder / "mine.so"))
+
+
+class Numba:
+    """As a function that Numba compiled by `cfunc`: the address, and a call."""
+
+    def __init__(self, function: Any) -> None:
+        self.address = ctypes.cast(function, ctypes.c_void_p).value
+
+    def __call__(self) -> None:
+        """Not called."""
+
+
+@pytest.mark.contract
+@pytest.mark.parametrize("fidelity", ["timed", "count"])
+def test_a_compiled_function_equals_the_built_in_policy(compiled: ctypes.CDLL, fidelity: str) -> None:
+    built_in = _run("subpage", overrides={"ftl.victim": "cost-age-times"}, fidelity=fidelity)
+    for function in (Choose(("choose", compiled)), Numba(compiled.choose)):
+        ours = _run("subpage", policies={"ftl.victim": function}, fidelity=fidelity)
+        assert _figures(ours) == _figures(built_in)
+
+
+@pytest.mark.contract
+def test_wrong_compiled_functions_are_refused(compiled: ctypes.CDLL) -> None:
+    with pytest.raises(ps.PolicyError, match=r"compiled function, plane \d+, \d+ closed blocks: index \d+; expected"):
+        _run("page", policies={"ftl.victim": Choose(("beyond", compiled))})
+    with pytest.raises(ps.InputError, match="no method choose"):
+        _run("page", policies={"ftl.victim": compiled.choose})
+
+
+@pytest.mark.contract
+def test_a_file_may_name_a_compiled_function(compiled: ctypes.CDLL, tmp_path: Path) -> None:
+    body = f"""
+    import ctypes
+    from palimpsest.policies import Choose
+
+    choose = Choose(("choose", ctypes.CDLL({compiled._name!r})))
+    """
+    built_in = _run("page", overrides={"ftl.victim": "cost-age-times"})
+    ours = _run("page", overrides={"ftl.victim": f"{_file(tmp_path, body)}:choose"})
+    assert _figures(ours) == _figures(built_in)
 
 
 @pytest.mark.contract

@@ -95,6 +95,8 @@ pub struct Directives {
     pub fua: bool,
     /// The action on a zone; only zoned drives accept another than none.
     pub zone: ZoneAction,
+    /// The class of a write, if a policy outside of the drive classifies requests ahead; else 0.
+    pub class: u8,
 }
 
 impl Directives {
@@ -108,6 +110,7 @@ impl Directives {
         updates: false,
         fua: false,
         zone: ZoneAction::None,
+        class: 0,
     };
 }
 

@@ -10,6 +10,7 @@ pub mod zones;
 use crate::plan::RecoveryIo;
 use keys::readers::Layers;
 use keys::{Feature, Key, Reader};
+use palimpsest_flash::command::Command;
 use palimpsest_flash::geometry::{Extent, Geometry, RequestKind};
 pub use palimpsest_flash::keys::settings;
 use palimpsest_flash::nand::Flash;
@@ -156,6 +157,13 @@ macro_rules! keeps_state {
     };
 }
 
+/// A classifier that reads requests before the drive serves them, many at a time.
+pub trait ClassifyAhead {
+    /// Sets the class of each of `commands`, which arrive at `arrivals` after the start of the measured run. Must be
+    /// called once for every command of the host, in order.
+    fn classify_ahead(&mut self, arrivals: &[Nanos], commands: &mut [Command]);
+}
+
 /// A flash translation layer.
 ///
 /// Callers keep extents within the logical pages of the [`Blueprint`], and at least one sector long. An extent may
@@ -182,6 +190,12 @@ pub trait Ftl: Send {
 
     /// Announces a later request for `extent` (`soon`: only a few requests come before). A layer may prefetch memory.
     fn expect(&self, _extent: Extent, _soon: bool) {}
+
+    /// The classifier that must read each request before [`Self::write`], if the layer has one; `None` for layers that
+    /// classify writes themselves, or not at all.
+    fn classifier_ahead(&mut self) -> Option<&mut dyn ClassifyAhead> {
+        None
+    }
 
     /// The zones, if the drive is zoned.
     fn zones(&self) -> Option<&Zones> {

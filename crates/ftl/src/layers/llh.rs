@@ -40,7 +40,7 @@ use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::plan::port::{Piece, pieces};
 use palimpsest_ftl_api::plan::{Cause, CodedIo, Gate, Io, Read};
-use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, LayerFigures, Mapping, Programs};
+use palimpsest_ftl_api::{Blueprint, ClassifyAhead, Entry, Figure, Ftl, LayerFigures, Mapping, Programs};
 use settings::LlhSettings;
 use threshold::Threshold;
 
@@ -343,6 +343,10 @@ impl Ftl for Llh {
 
     fn unit_subpages(&self) -> u32 {
         1
+    }
+
+    fn classifier_ahead(&mut self) -> Option<&mut dyn ClassifyAhead> {
+        self.streams.ahead()
     }
 
     #[inline]

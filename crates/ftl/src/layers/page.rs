@@ -17,7 +17,7 @@ use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, first_subpages};
 use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
-use palimpsest_ftl_api::{Blueprint, Entry, Ftl, LayerFigures, PlacementEvents};
+use palimpsest_ftl_api::{Blueprint, ClassifyAhead, Entry, Ftl, LayerFigures, PlacementEvents};
 
 pub const ENTRY: Entry = Entry {
     name: "page",
@@ -143,6 +143,10 @@ impl<M: Map> Ftl for Page<M> {
 
     fn unit_subpages(&self) -> u32 {
         self.subpages
+    }
+
+    fn classifier_ahead(&mut self) -> Option<&mut dyn ClassifyAhead> {
+        self.streams.ahead()
     }
 
     #[inline]

@@ -33,7 +33,7 @@ use palimpsest_ftl_api::keys;
 use palimpsest_ftl_api::keys::SHARE;
 use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Read};
 use palimpsest_ftl_api::settings::Settings;
-use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, LayerFigures, Mapping, Programs};
+use palimpsest_ftl_api::{Blueprint, ClassifyAhead, Entry, Figure, Ftl, LayerFigures, Mapping, Programs};
 
 pub const ENTRY: Entry = Entry {
     name: "sector-log",
@@ -411,6 +411,10 @@ impl Ftl for SectorLog {
 
     fn transfer_subpages(&self) -> u32 {
         1
+    }
+
+    fn classifier_ahead(&mut self) -> Option<&mut dyn ClassifyAhead> {
+        self.streams.ahead()
     }
 
     #[inline]

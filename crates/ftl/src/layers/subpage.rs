@@ -21,7 +21,7 @@ use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::plan::port::{Piece, pieces};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
-use palimpsest_ftl_api::{Blueprint, Entry, Ftl, LayerFigures, PlacementEvents};
+use palimpsest_ftl_api::{Blueprint, ClassifyAhead, Entry, Ftl, LayerFigures, PlacementEvents};
 
 pub const ENTRY: Entry = Entry {
     name: "subpage",
@@ -141,6 +141,10 @@ impl Ftl for Subpage {
 
     fn unit_subpages(&self) -> u32 {
         1
+    }
+
+    fn classifier_ahead(&mut self) -> Option<&mut dyn ClassifyAhead> {
+        self.streams.ahead()
     }
 
     #[inline]

@@ -170,6 +170,12 @@ impl Blocks {
         &self.planes[plane as usize].closed
     }
 
+    /// Closed blocks of `plane`, in the order of their numbers.
+    pub fn closed_by_number(&self, plane: u32) -> impl Iterator<Item = u32> {
+        let first = plane * self.blocks_per_plane;
+        (first..first + self.blocks_per_plane).filter(|&block| self.state(block) == BlockState::Closed)
+    }
+
     /// The closed block of `plane` with the fewest `erases`, if some have more by more than `spread`.
     pub fn least_worn(&self, plane: u32, spread: u32, erases: impl Fn(u32) -> u32) -> Option<u32> {
         let closed = self.closed(plane);

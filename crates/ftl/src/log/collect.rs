@@ -8,8 +8,8 @@
 use super::Log;
 use super::blocks::BlockState;
 use super::open_pages::{HOLE, Slot};
-use super::pace::Pace;
-use super::settings::{GcPace, LogSettings, WearLeveling};
+use super::pace::{self, Pace};
+use super::settings::{LogSettings, WearLeveling};
 use super::victim::{self, Candidates, Victim};
 use crate::log::map::Map;
 use palimpsest_flash::geometry::Geometry;
@@ -69,13 +69,12 @@ impl Collector {
         let least = if policy.may_choose_full() { block + rest + slack } else { 0 };
         let pages_of = |blocks: BlockCount| blocks.pages_of(geometry.blocks_per_plane, block).max(least);
         let (start, stop) = (pages_of(settings.gc_start), pages_of(settings.gc_stop));
-        let pace = match settings.gc_pace {
-            GcPace::Block => Pace::default(),
-            GcPace::Paced => {
-                let levels = settings.wear_leveling == WearLeveling::Static;
-                let streams = streams + u32::from(levels);
-                Pace::new(geometry.planes(), block, streams, spare, (start, stop), settings.gc_burst)
-            }
+        let pace = if settings.gc_pace == pace::BLOCK {
+            Pace::default()
+        } else {
+            let levels = settings.wear_leveling == WearLeveling::Static;
+            let streams = streams + u32::from(levels);
+            Pace::new(geometry.planes(), block, streams, spare, (start, stop), settings.gc_burst).by(&settings.gc_pace)
         };
         Collector {
             policy,

@@ -19,11 +19,58 @@
 //! before the host's. So the host waits once the write buffer is full: firmware that collects in units of many pages.
 //!
 //! If space is short all the same (after a failed block, for example), the rest of the victim is moved at once.
+//!
+//! A program may add policies to [`OUTSIDE`], such as those in Python, which spread the moves of a victim over fewer
+//! host pages.
 
 use super::Log;
+use super::outside::{self, Added};
 use crate::log::map::Map;
 use palimpsest_flash::nand::Flash;
+use palimpsest_flash::state::State;
+use palimpsest_flash::units::Nanos;
+use palimpsest_ftl_api::keys::{Notation, ValueType};
 use palimpsest_ftl_api::plan::{Gate, Io};
+
+/// The kind of `ftl.gc_pace`.
+pub(super) const KIND: ValueType = ValueType::Notation(&Notation {
+    words: || WORDS.to_vec(),
+    read: |text| outside::canonical(&OUTSIDE, &WORDS, text),
+    expected: || outside::expected(&OUTSIDE, WORDS.map(str::to_owned).into_iter()),
+});
+
+/// Collection of whole blocks at once.
+pub(super) const BLOCK: &str = "block";
+const WORDS: [&str; 2] = [BLOCK, "paced"];
+
+/// A victim whose moves are to be spread.
+pub struct Chosen {
+    /// The plane.
+    pub plane: u32,
+    /// Time of the drive; 0 in counted runs.
+    pub now: Nanos,
+    /// Pages that the valid units of the victim fill.
+    pub moves: u32,
+    /// Pages of a block.
+    pub pages: u32,
+    /// Free pages of the plane.
+    pub free: u32,
+    /// Operations that wait or run at the die of the plane.
+    pub load: u32,
+    /// The host pages over which the built-in pace spreads the moves.
+    pub most: u32,
+}
+
+/// A pace outside of this file.
+pub trait Spread: Send + State {
+    /// The host pages, at most [`Chosen::most`], over which the moves spread; 0: all at once.
+    fn spread(&mut self, chosen: &Chosen) -> u32;
+}
+
+palimpsest_flash::state_of_box!(dyn Spread);
+
+/// Paces outside of this file.
+pub static OUTSIDE: Added<dyn Spread> = Added::new();
 
 /// The moves of a victim spread over at least this share of a block, if that many pages are free.
 const LEAST: i64 = 16;
@@ -57,9 +104,11 @@ pub(super) struct Pace {
     burst: u32,
     /// Host pages of all planes since the last burst.
     since: u32,
+    /// A pace outside of this file.
+    outside: Option<Box<dyn Spread>>,
 }
 
-palimpsest_flash::state!(Pace { planes, since } built { start, stop, burst });
+palimpsest_flash::state!(Pace { planes, since } parts { outside } built { start, stop, burst });
 
 impl Pace {
     /// Collection of `planes` at `start` free pages of a plane, in the background up to `stop`, in bursts after `burst`
@@ -73,7 +122,12 @@ impl Pace {
     pub fn new(planes: u32, block: u32, streams: u32, spare: u32, (start, stop): (u32, u32), burst: u32) -> Self {
         let beside = (streams - 1).max(1) * block + burst;
         let start = start + beside.min(spare.saturating_sub(start) / 2);
-        Pace { planes: vec![None; planes as usize], start, stop: start.max(stop), burst, since: 0 }
+        Pace { planes: vec![None; planes as usize], start, stop: start.max(stop), burst, since: 0, outside: None }
+    }
+
+    /// The same pace, with moves that the pace called `name` spreads, if outside of this file.
+    pub fn by(self, name: &str) -> Self {
+        Pace { outside: outside::build(&OUTSIDE, name), ..self }
     }
 
     /// True if collection is in steps.
@@ -203,7 +257,19 @@ impl<M: Map> Log<M> {
         let Some(victim) = self.choose(io, plane) else { return Ok(false) };
         self.counters.collections += 1;
         self.take(plane, victim, LEAST);
+        self.spread(io, plane, victim);
         Ok(true)
+    }
+
+    /// Lets a pace outside of this file spread the moves of `victim` over fewer host pages.
+    fn spread(&mut self, io: &Io, plane: u32, victim: u32) {
+        let (most, moves) = (self.host_pages(plane).max(0), self.moves_of(victim));
+        let free = self.frontiers.free_pages[plane as usize];
+        let (load, now) = (io.load(plane % io.geometry().dies()), io.present.now);
+        let (pages, moves, most) = (self.shape.pages_per_block, moves as u32, most as u32);
+        let Pace { outside: Some(outside), planes, .. } = &mut self.collector.pace else { return };
+        let spread = outside.spread(&Chosen { plane, now, moves, pages, free, load, most }).min(most);
+        planes[plane as usize].iter_mut().for_each(|progress| progress.kept += i64::from(most - spread));
     }
 
     /// Makes the closed block `victim` the victim of `plane`, to level wear.

@@ -1,5 +1,6 @@
 //! Settings that layers share: collection, streams, allocation, wear levelling, the read command.
 
+use super::pace;
 use super::streams;
 use super::victim;
 use palimpsest_flash::units::Nanos;
@@ -47,8 +48,8 @@ keys! {
     /// Keys of layers that are one log: [`super::Log`].
     group pub LOG {
         /// how collection moves: whole blocks at once, or in steps with the host's writes, of which it keeps a block
-        /// more free
-        pub gc_pace: GcPace = "ftl.gc_pace", GcPace::KIND, "paced";
+        /// more free; or in steps that a class in Python spreads, FILE.py:CLASS
+        pub gc_pace: String = "ftl.gc_pace", pace::KIND, "paced";
         /// pages of a plane that the host writes between bursts of collection, in which all planes move what is due
         /// before they program for the host; 0: a step with each page, behind the host's programs
         pub gc_burst: u32 = "ftl.gc_burst", Count { min: 0, max: 65_535 }, "0", needs["ftl.gc_pace = paced"];
@@ -86,8 +87,9 @@ keys! {
 
     /// The key that names the classifier; see [`classifier_keys`].
     group pub CLASSIFIER {
-        /// which stream a write goes to, such as hot or cold: none, or as `palimpsest list classifiers` prints
-        pub classifier: String = "ftl.classifier", Names(streams::names), "none";
+        /// which stream a write goes to, such as hot or cold: none, or as `palimpsest list classifiers` prints; or a
+        /// class in Python, FILE.py:CLASS
+        pub classifier: String = "ftl.classifier", streams::KIND, "none";
     }
 
     /// The key of layers whose blocks may hold one bit a cell at a time.
@@ -179,17 +181,6 @@ words! {
         Namespace = "namespace",
         /// The plane whose die has the fewest operations waiting, the next in turn among ties.
         LeastLoaded = "least-loaded",
-    }
-}
-
-words! {
-    /// Amount that collection moves at a time.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-    pub enum GcPace {
-        /// Whole blocks.
-        Block = "block",
-        /// Some pages with each page that the host writes.
-        Paced = "paced",
     }
 }
 

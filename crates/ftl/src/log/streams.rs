@@ -1,7 +1,8 @@
 //! Classifiers of the host's writes, for layers with several streams: a classifier names the stream, the layer acts.
 //! Classifiers of hot and cold writes name stream 0 for hot and 1 for cold writes.
 //!
-//! A classifier is one file and one line of [`CLASSIFIERS`]. Ignored: reads.
+//! A classifier is one file and one line of [`CLASSIFIERS`]. A program may add classifiers to [`OUTSIDE`], such as
+//! classes in Python. Ignored: reads, which only classifiers outside see.
 
 mod address;
 mod hint;
@@ -13,19 +14,29 @@ mod sequence;
 mod size;
 
 use super::identifiers::Identifiers;
-use palimpsest_flash::command::Directives;
+use super::outside::{self, Added};
+use palimpsest_flash::command::{Command, Directives};
 use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::state::State;
-use palimpsest_ftl_api::keys::Key;
+use palimpsest_flash::units::Nanos;
+use palimpsest_flash::units::parse::Parsed;
+use palimpsest_ftl_api::keys::{Key, Notation, ValueType};
 use palimpsest_ftl_api::settings::Settings;
-use palimpsest_ftl_api::{Entry, LayerFigures, PlacementEvents, Unfit, refuse_if};
+use palimpsest_ftl_api::{ClassifyAhead, Entry, LayerFigures, PlacementEvents, Unfit, refuse_if};
 
 /// A classifier.
 pub trait Classify: Send + State {
     /// The stream of a write of `extent` with `directives`, from 0. The last stream of the host also takes the writes
     /// of all later streams. Must be called for every write of the host, in order.
     fn stream_of(&mut self, extent: Extent, directives: Directives) -> u32;
+
+    /// As [`ClassifyAhead::classify_ahead`], with classes from 0 to `last`. Only classifiers outside of the registry
+    /// classify ahead; their [`Self::stream_of`] returns the class in `directives`.
+    fn classify(&mut self, _arrivals: &[Nanos], _commands: &mut [Command], _last: u32) {}
 }
+
+/// Classifiers that are no lines of the registry.
+pub static OUTSIDE: Added<dyn Classify> = Added::new();
 
 palimpsest_flash::state_of_box!(dyn Classify);
 
@@ -62,15 +73,30 @@ pub const CLASSIFIERS: &[Classifier] = &[
     placement::CLASSIFIER,
 ];
 
-/// The words of `ftl.classifier`. With `none`, every write goes to stream 0.
-pub(super) fn names() -> Vec<&'static str> {
+/// The kind of `ftl.classifier`. With `none`, every write goes to stream 0.
+pub(super) const KIND: ValueType = ValueType::Notation(&Notation { words: names, read: canonical, expected });
+
+fn names() -> Vec<&'static str> {
     std::iter::once("none").chain(CLASSIFIERS.iter().map(|classifier| classifier.name)).collect()
 }
 
-/// The classifier that the configuration names.
+fn expected() -> String {
+    outside::expected(&OUTSIDE, names().into_iter().map(str::to_owned))
+}
+
+fn canonical(text: &str) -> Parsed<String> {
+    outside::canonical(&OUTSIDE, &names(), text)
+}
+
+/// The classifier of the registry that the configuration names.
 fn named(settings: &Settings) -> Option<&'static Classifier> {
     let name: String = settings.get("ftl.classifier");
     CLASSIFIERS.iter().find(|classifier| classifier.name == name)
+}
+
+/// True if the configuration names a classifier outside of the registry.
+fn is_outside(settings: &Settings) -> bool {
+    !names().contains(&settings.get::<String>("ftl.classifier").as_str())
 }
 
 /// True if the configuration names a classifier that reads lifetimes.
@@ -81,7 +107,7 @@ pub fn reads_lifetimes(settings: &Settings) -> bool {
 /// True if the configuration names a classifier, and true if the classifier reads placement identifiers.
 pub fn classifies(settings: &Settings) -> (bool, bool) {
     let named = named(settings);
-    (named.is_some(), named.is_some_and(|classifier| classifier.reads_identifiers))
+    (named.is_some() || is_outside(settings), named.is_some_and(|classifier| classifier.reads_identifiers))
 }
 
 /// Rejects a classifier, or moves by class, without effect on the layer `entry`.
@@ -93,14 +119,18 @@ pub fn check(settings: &Settings, entry: &Entry) -> Result<(), Unfit> {
     refuse_if!(settings.get::<String>("ftl.moved") != "together" && streams < 3 => "ftl.moved", "ftl.streams";
         "moved data keeps its class where the classes of the host have streams; expected ftl.streams of 3 or more, or \
          ftl.moved = together");
-    refuse_if!(named(settings).is_some() && streams < 3 && !entry.hot_and_cold => "ftl.classifier", "ftl.streams";
+    refuse_if!(classifies(settings).0 && streams < 3 && !entry.hot_and_cold => "ftl.classifier", "ftl.streams";
         "the classes of writes need streams of their own; expected ftl.streams of 3 or more, or ftl.classifier = none");
+    refuse_if!(is_outside(settings) && entry.is_file_system() => "ftl.classifier", "ftl.name";
+        "such a classifier gets requests of the host, not writes of a file system; expected {}", names().join(", "));
     Ok(())
 }
 
 /// Finds the stream of a write.
 pub struct StreamChooser {
     classifier: Option<Box<dyn Classify>>,
+    /// True if `classifier` classifies requests ahead.
+    is_ahead: bool,
     /// The last stream of the host.
     last: u32,
     /// Present if streams are reclaim unit handles.
@@ -111,7 +141,7 @@ pub struct StreamChooser {
     invalid: u64,
 }
 
-palimpsest_flash::state!(StreamChooser { group, invalid } parts { classifier } built { last, identifiers });
+palimpsest_flash::state!(StreamChooser { group, invalid } parts { classifier } built { is_ahead, last, identifiers });
 
 impl StreamChooser {
     /// A chooser for a layer with these settings that maps `units` units of `unit_sectors` sectors.
@@ -127,8 +157,11 @@ impl StreamChooser {
     /// A chooser among `streams` streams of the host.
     fn of(settings: &Settings, streams: u32, units: u32, unit_sectors: u32) -> Self {
         let named = named(settings).filter(|_| streams > 1);
-        let classifier = named.map(|named| (named.build)(settings, units, unit_sectors));
-        StreamChooser { classifier, last: streams - 1, identifiers: None, group: 0, invalid: 0 }
+        let named = named.map(|named| (named.build)(settings, units, unit_sectors));
+        let name: String = settings.get("ftl.classifier");
+        let outside = (streams > 1).then(|| outside::build(&OUTSIDE, &name)).flatten();
+        let (is_ahead, classifier) = (outside.is_some(), named.or(outside));
+        StreamChooser { classifier, is_ahead, last: streams - 1, identifiers: None, group: 0, invalid: 0 }
     }
 
     /// The same chooser, whose streams are reclaim unit handles. Identifiers of writes name them, or the classifier.
@@ -153,6 +186,11 @@ impl StreamChooser {
     #[inline]
     pub fn is_plain(&self) -> bool {
         self.classifier.is_none() && self.identifiers.is_none_or(|names| names.groups == 1)
+    }
+
+    /// The classifier of requests ahead, if the configuration names one.
+    pub fn ahead(&mut self) -> Option<&mut dyn ClassifyAhead> {
+        if self.is_ahead { Some(self) } else { None }
     }
 
     /// The stream of a write of `extent` with `directives`.
@@ -181,5 +219,11 @@ impl StreamChooser {
     /// The stream whose handle `directives` update. `None` if the drive lacks the handle, or streams are no handles.
     pub fn updated(&self, directives: Directives) -> Option<u32> {
         self.identifiers?.stream_of(directives.placement)
+    }
+}
+
+impl ClassifyAhead for StreamChooser {
+    fn classify_ahead(&mut self, arrivals: &[Nanos], commands: &mut [Command]) {
+        self.classifier.iter_mut().for_each(|one| one.classify(arrivals, commands, self.last));
     }
 }

@@ -1,7 +1,7 @@
 //! Victim policies: the closed block that garbage collection cleans next. A policy decides; the layer acts.
 //!
 //! A policy is one file and one line of [`POLICIES`]. `ftl.victim` is the name of a policy, or `NAME:NUMBER` for
-//! policies with a number. A program may add policies from [`Outside`], such as those in Python.
+//! policies with a number. A program may add policies to [`OUTSIDE`], such as those in Python.
 
 mod cost_age_times;
 mod cost_benefit;
@@ -11,11 +11,11 @@ mod greedy;
 mod windowed;
 
 use super::blocks::Blocks;
+use super::outside::{self, Added};
 use palimpsest_flash::rng::Rng;
 use palimpsest_flash::state::State;
 use palimpsest_flash::units::parse::{Parsed, shown};
 use palimpsest_ftl_api::keys::{Notation, ValueType, near};
-use std::sync::OnceLock;
 
 /// The closed blocks of a plane, from which a policy chooses.
 pub struct Candidates<'a> {
@@ -61,24 +61,7 @@ pub struct Number {
 }
 
 /// Policies that are no lines of the registry.
-pub struct Outside {
-    /// The form of their names, for messages.
-    pub form: &'static str,
-    /// The canonical text of the policy that a text names; `None` if the text names none.
-    pub read: fn(&str) -> Option<Parsed<String>>,
-    /// Constructs the policy with a canonical text; `None` if the text names none.
-    pub build: fn(&str) -> Option<Box<dyn Victim>>,
-}
-
-static OUTSIDE: OnceLock<Outside> = OnceLock::new();
-
-/// Adds policies to those of the process, once.
-///
-/// # Panics
-/// Policies were added before.
-pub fn add(outside: Outside) {
-    assert!(OUTSIDE.set(outside).is_ok(), "policies are added once");
-}
+pub static OUTSIDE: Added<dyn Victim> = Added::new();
 
 /// Every policy.
 pub const POLICIES: &[Policy] =
@@ -96,8 +79,7 @@ fn expected() -> String {
         let with_number = policy.number.as_ref().map(|number| format!("{}:{}", policy.name, number.letter));
         [Some(policy.name.to_owned()), with_number].into_iter().flatten()
     });
-    let forms = forms.chain(OUTSIDE.get().map(|outside| outside.form.to_owned()));
-    format!("one of {}", forms.collect::<Vec<_>>().join(", "))
+    outside::expected(&OUTSIDE, forms)
 }
 
 /// The policy that `text` names, and the number.
@@ -122,7 +104,7 @@ fn parse(text: &str) -> Parsed<(&'static Policy, u32)> {
 }
 
 fn canonical(text: &str) -> Parsed<String> {
-    if let Some(outside) = OUTSIDE.get().and_then(|outside| (outside.read)(text)) {
+    if let Some(outside) = outside::read(&OUTSIDE, text) {
         return outside;
     }
     parse(text).map(|(policy, number)| match policy.number {
@@ -133,7 +115,7 @@ fn canonical(text: &str) -> Parsed<String> {
 
 /// The policy that the configuration names.
 pub fn new(text: &str) -> Box<dyn Victim> {
-    if let Some(outside) = OUTSIDE.get().and_then(|outside| (outside.build)(text)) {
+    if let Some(outside) = outside::build(&OUTSIDE, text) {
         return outside;
     }
     let (policy, number) = parse(text).expect("the configuration read the name of a policy");

@@ -54,7 +54,7 @@ const FILE_WRITE_BYTES: u64 = 1 << 20;
 /// Largest write of a fill.
 const MOST_WRITE_BYTES: u64 = 1 << 30;
 /// Writes of a fill before the layer is asked again for a batch.
-const WRITES_BETWEEN_RUNS: u32 = 64;
+const WRITES_BETWEEN_RUNS: u64 = 64;
 /// Windows of overwrites in one drive.
 const WINDOWS_PER_DRIVE: u64 = 2;
 const LEAST_WINDOWS: usize = 4;
@@ -243,15 +243,15 @@ fn fill_range(session: &mut Session<'_>, range: Range<u64>, write_bytes: u64) ->
             first += session.fill(first, units - first)?;
         }
         // If the layer takes no batch, for example because it collects: some writes, then another attempt.
-        for _ in 0..WRITES_BETWEEN_RUNS {
-            let count = at_a_time.min(units - first);
-            if count == 0 {
-                break;
-            }
-            write_units(session, first, count)?;
-            session.watch_many(count - 1)?;
+        let end = units.min(first + WRITES_BETWEEN_RUNS * at_a_time);
+        let written = end - first;
+        session.count_all(|session| {
+            let count = at_a_time.min(end - first);
+            let command = Command::new(RequestKind::Write, extent(session, first, count));
             first += count;
-        }
+            (count > 0).then_some(command)
+        })?;
+        session.watch_many(written - written.div_ceil(at_a_time))?;
     }
     Ok(())
 }
@@ -275,15 +275,16 @@ fn overwrite(session: &mut Session<'_>, units: u64, times: u64) -> Result<()> {
     for slot in &mut drawn[..first as usize] {
         *slot = draw(session);
     }
-    for done in 0..times as usize {
+    let mut all = 0..times as usize;
+    session.count_all(|session| {
+        let done = all.next()?;
         let extent = unit(drawn[done & MASK]);
         if done + AHEAD < times as usize {
             drawn[done & MASK] = draw(session);
         }
         session.foresee(unit(drawn[(done + AHEAD / 2) & MASK]), true);
-        session.count(Command::new(RequestKind::Write, extent))?;
-    }
-    Ok(())
+        Some(Command::new(RequestKind::Write, extent))
+    })
 }
 
 /// Resets and rewrites random zones of the first `units` units, until `times` units have been written.
@@ -299,11 +300,6 @@ fn rewrite_zones(session: &mut Session<'_>, units: u64, times: u64) -> Result<()
         left -= (capacity / sectors) as i64;
     }
     Ok(())
-}
-
-#[inline]
-fn write_units(session: &mut Session<'_>, first: u64, units: u64) -> Result<()> {
-    session.count(Command::new(RequestKind::Write, extent(session, first, units)))
 }
 
 #[inline]

@@ -19,8 +19,8 @@ use crate::metrics::recorder::{FlashTotals, Recorder};
 use crate::metrics::snapshots::Snapshots;
 use crate::metrics::volumes::VolumeRecorder;
 use address::Addresses;
-pub(super) use ahead::AHEAD;
 use ahead::Intake;
+pub(super) use ahead::{AHEAD, CLASSIFIED};
 use idle::Idle;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::Extent;
@@ -80,6 +80,8 @@ pub struct Session<'a> {
     pub(super) addresses: Addresses,
     pub(super) watch: Watch<'a>,
     intake: Intake,
+    /// A classifier outside of the drive gets the requests first.
+    classifies: bool,
     idle: Idle,
     /// The jobs have a ramp, and it is not over; and the requests in it.
     pub(super) ramps: bool,
@@ -124,7 +126,7 @@ impl<'a> Session<'a> {
             drive.verify_times(None);
         }
         let subpage = config.geometry.subpage_bytes / SECTOR_BYTES as u32;
-        let transferred = drive.ftl.transfer_subpages();
+        let (transferred, classifies) = (drive.ftl.transfer_subpages(), drive.ftl.classifier_ahead().is_some());
         Ok(Session {
             drive,
             verifier: ShadowVerifier::new(shadow),
@@ -134,6 +136,7 @@ impl<'a> Session<'a> {
             addresses: Addresses::new(config.logical_bytes() / SECTOR_BYTES),
             watch: Watch::new(watcher),
             intake: Intake::new(),
+            classifies,
             idle: Idle::new(&config),
             config,
             options,

@@ -89,7 +89,8 @@ impl Served<'_> {
     /// [`Failure`]: this request is refused. [`Failure::PowerLost`], and the first [`Failure::WornOut`], refuse all
     /// requests in flight.
     pub fn submit(&mut self, command: Command, bytes: Vec<u8>) -> Reply<Submitted> {
-        let command = command.of(self.owner);
+        let mut command = command.of(self.owner);
+        self.session.classify(&[self.now()], std::slice::from_mut(&mut command));
         let Command { kind, extent, .. } = command;
         assert!(kind == RequestKind::Flush || extent.sectors > 0, "a request covers a sector");
         assert!(extent.end() * SECTOR_BYTES <= self.bytes(), "a request is in the drive");

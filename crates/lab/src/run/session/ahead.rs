@@ -1,20 +1,28 @@
 //! Requests read from the workload ahead of their service, so that memory can be prefetched. Several are read at a
-//! time, directly to their final place, because loading a whole request right after storing its parts is slow. Ignored:
-//! jobs, whose requests depend on completions.
+//! time, directly to their final place, because loading a whole request right after storing its parts is slow. A
+//! classifier outside of the drive gets some thousand requests at a time ([`CLASSIFIED`]). Ignored: jobs, whose
+//! requests depend on completions.
 
 use super::Session;
 use palimpsest_flash::command::Command;
 use palimpsest_flash::error::Result;
+use palimpsest_flash::units::Nanos;
 use palimpsest_workload::request::{Request, Source};
+use std::collections::VecDeque;
 
 /// Most requests between reading and service.
 pub(in crate::run) const AHEAD: usize = 16;
+
+/// Most requests that a classifier outside of the drive gets at a time.
+pub(in crate::run) const CLASSIFIED: usize = 4096;
 
 /// A ring of read requests, and the number of requests so far.
 pub(super) struct Intake {
     ring: [Request; AHEAD],
     first: usize,
     length: usize,
+    /// Requests with a class, before the ring.
+    classified: VecDeque<Request>,
     /// Requests read from the workload.
     pub(super) taken: u64,
     /// Requests submitted to the drive.
@@ -24,7 +32,7 @@ pub(super) struct Intake {
 impl Intake {
     pub(super) fn new() -> Self {
         let ring = [Request::new(0, Command::FLUSH); AHEAD];
-        Intake { ring, first: 0, length: 0, taken: 0, submitted: 0 }
+        Intake { ring, first: 0, length: 0, classified: VecDeque::new(), taken: 0, submitted: 0 }
     }
 
     /// The place of the request `index` behind the first.
@@ -62,15 +70,51 @@ impl Session<'_> {
     /// Fills the ring.
     #[inline(never)]
     fn look_ahead(&mut self, source: &mut dyn Source) -> Result<()> {
-        let limit = self.options.requests.unwrap_or(u64::MAX);
-        while self.intake.length < AHEAD && self.intake.taken < limit {
-            let Some(request) = source.next_request()? else { return Ok(()) };
-            let request = self.prepare(source, request)?;
+        while self.intake.length < AHEAD {
+            let next = if self.classifies { self.next_classified(source)? } else { self.read_next(source)? };
+            let Some(request) = next else { return Ok(()) };
             self.drive.ftl.expect(request.extent, false);
             let place = self.intake.at(self.intake.length);
             self.intake.ring[place] = request;
             self.intake.length += 1;
         }
         Ok(())
+    }
+
+    /// The next request of the workload, unless the run has all.
+    #[inline(always)]
+    fn read_next(&mut self, source: &mut dyn Source) -> Result<Option<Request>> {
+        if self.intake.taken >= self.options.requests.unwrap_or(u64::MAX) {
+            return Ok(None);
+        }
+        source.next_request()?.map(|request| self.prepare(source, request)).transpose()
+    }
+
+    /// As [`Self::read_next`], with a class. The workload is read up to [`CLASSIFIED`] requests ahead.
+    fn next_classified(&mut self, source: &mut dyn Source) -> Result<Option<Request>> {
+        if self.intake.classified.is_empty() {
+            let (mut arrivals, mut commands) = (Vec::new(), Vec::new());
+            while commands.len() < CLASSIFIED
+                && let Some(request) = self.read_next(source)?
+            {
+                arrivals.push(request.arrival);
+                commands.push(request.command);
+            }
+            self.classify(&arrivals, &mut commands);
+            let classified = arrivals.into_iter().zip(commands);
+            self.intake.classified.extend(classified.map(|(arrival, command)| Request::new(arrival, command)));
+        }
+        Ok(self.intake.classified.pop_front())
+    }
+
+    /// Sets the classes of `commands`, if a classifier outside of the drive does that.
+    #[inline]
+    pub(in crate::run) fn classify(&mut self, arrivals: &[Nanos], commands: &mut [Command]) {
+        if self.classifies
+            && !commands.is_empty()
+            && let Some(classifier) = self.drive.ftl.classifier_ahead()
+        {
+            classifier.classify_ahead(arrivals, commands);
+        }
     }
 }

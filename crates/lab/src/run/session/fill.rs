@@ -1,6 +1,6 @@
 //! Writes of preconditioning: counted, one request at a time, or many units of a new drive at once. Ignored: time.
 
-use super::Session;
+use super::{CLASSIFIED, Session};
 use crate::config::uses_most;
 use palimpsest_flash::error::Result;
 use palimpsest_flash::state::State;
@@ -23,7 +23,30 @@ impl Session<'_> {
 
     /// Serves a command of preconditioning.
     #[inline]
-    pub(in crate::run) fn count(&mut self, command: Command) -> Result<()> {
+    pub(in crate::run) fn count(&mut self, mut command: Command) -> Result<()> {
+        self.classify(&[0], std::slice::from_mut(&mut command));
+        self.count_classified(command)
+    }
+
+    /// Serves the commands of `next`, up to the first `None`.
+    #[inline]
+    pub(in crate::run) fn count_all(&mut self, mut next: impl FnMut(&Self) -> Option<Command>) -> Result<()> {
+        while !self.classifies {
+            let Some(command) = next(self) else { return Ok(()) };
+            self.count_classified(command)?;
+        }
+        loop {
+            let mut commands: Vec<Command> = std::iter::from_fn(|| next(self)).take(CLASSIFIED).collect();
+            if commands.is_empty() {
+                return Ok(());
+            }
+            self.classify(&[0; CLASSIFIED][..commands.len()], &mut commands);
+            commands.into_iter().try_for_each(|command| self.count_classified(command))?;
+        }
+    }
+
+    #[inline]
+    fn count_classified(&mut self, command: Command) -> Result<()> {
         self.tally.precondition_bytes += u64::from(command.extent.sectors) * SECTOR_BYTES;
         self.drive.count(command, &mut self.verifier)?;
         self.watch_one()

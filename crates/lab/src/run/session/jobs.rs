@@ -51,7 +51,8 @@ impl Session<'_> {
         Ok(match due {
             Due::Request(request) => {
                 *left -= 1;
-                let prepared = self.prepare(source, request)?;
+                let mut prepared = self.prepare(source, request)?;
+                self.classify(&[now], std::slice::from_mut(&mut prepared.command));
                 let arrival = self.scaled(request.arrival, 1.0 / self.config.host.speedup).min(now);
                 self.intake.submitted += 1;
                 self.tally(prepared.command);
