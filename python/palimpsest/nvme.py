@@ -1,6 +1,7 @@
 """The command `palimpsest nvme`: a simulated drive as an NVMe/TCP target, for hosts without a kernel module."""
 
 import ipaddress
+import re
 from typing import Any
 
 import click
@@ -33,14 +34,13 @@ def _namespace(text: str) -> int:
 
 def _other(text: str) -> tuple[str, str]:
     """A subsystem and its address, `IP:PORT`."""
-    name, mark, address = text.partition("@")
-    host, _, port = address.rpartition(":")
+    name, _, address = text.partition("@")
+    found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([0-9.]+)):([1-9][0-9]{0,4})", address)
     try:
-        ipaddress.ip_address(host.removeprefix("[").removesuffix("]"))
-        is_place = 0 < int(port) < 1 << 16
+        is_place = found and int(found[3]) < 1 << 16 and ipaddress.ip_address(found[1] or found[2])
     except ValueError:
         is_place = False
-    if not mark or not is_place:
+    if not is_place or (found and found[1] and ":" not in found[1]):
         raise ValueError(f"{text!r} is no subsystem; expected one such as nqn.2026-11.org.example:two@127.0.0.1:4421")
     return _qualified(name), address
 

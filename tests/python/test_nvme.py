@@ -67,6 +67,10 @@ def test_connect_identify_and_discover(target: Place) -> None:
 
 
 OTHER = "nqn.2026-11.org.example:other"
+WRONG_PLACES = (
+    "localhost:4420", "::1:4421", "[fe80::1%eth0]:4421", "[127.0.0.1]:4421", "300.0.0.1:4420", "127.0.0.1:70000",
+    "127.0.0.1:+1", "127.0.0.1:0", "127.0.0.1", "",
+)  # fmt: skip
 
 
 def test_the_discovery_log_names_subsystems_of_other_processes() -> None:
@@ -509,7 +513,7 @@ def test_python_serves_while_a_command_runs() -> None:
     [
         (["--nqn", "drive"], "--nqn: 'drive' is no name of a subsystem or host"),
         (["--nqn", nvme.DISCOVERY], "nqn.2014-08.org.nvmexpress.discovery"),
-        (["--discover", f"{NQN}@localhost:4420"], "is no subsystem; expected one such as"),
+        *((["--discover", f"{NQN}@{place}"], "is no subsystem; expected one such as") for place in WRONG_PLACES),
         (["--discover", f"{nvme.DISCOVERY}@127.0.0.1:4420"], "nqn.2014-08.org.nvmexpress.discovery"),
         (["--listen", "unix:socket"], "--listen unix:socket: NVMe/TCP has TCP only; expected HOST:PORT"),
         (["--block", "1024"], "1024"),

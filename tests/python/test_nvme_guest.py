@@ -60,8 +60,8 @@ def connected(guest: Guest, place: Place, options: str = "") -> Iterator[str]:
 def connected_zones(guest: Guest, place: Place) -> Iterator[str]:
     """As `connected`, as Linux 6.1 needs a zoned drive.
 
-    The scheduler keeps the order of writes to a zone (until 6.9). The device is the path to the drive itself, because
-    btrfs (until 6.2) looks up the device that a Zone Append has reached.
+    The scheduler keeps the order of writes to a zone. The device is the path to the drive itself, because btrfs looks
+    up the device that a Zone Append has reached.
     """
     with multipath(guest, "N"), connected(guest, place) as drive:
         guest.run(f"echo mq-deadline >/sys/block/{Path(drive).name}n1/queue/scheduler")
@@ -70,6 +70,7 @@ def connected_zones(guest: Guest, place: Place) -> Iterator[str]:
 
 @contextmanager
 def multipath(guest: Guest, value: str) -> Iterator[None]:
+    """The drivers of NVMe, loaded with or without devices that join the paths to a drive."""
     reload = "rmmod nvme_tcp nvme_fabrics nvme_core; modprobe nvme_core multipath={}; modprobe nvme_tcp"
     guest.run(reload.format(value))
     yield
