@@ -6,6 +6,8 @@
 //! layer; `MODEL_CASES` sets the number of seeds, from `MODEL_FROM` on. With `MODEL_ALL=1` a test continues after a
 //! failing seed and lists all failures. Tests called `long_*` run the same cases with many more seeds.
 
+use palimpsest_check::{drives, workload};
+
 #[path = "model/background.rs"]
 mod background;
 #[path = "model/block_order.rs"]
@@ -14,8 +16,6 @@ mod block_order;
 mod checkpoint;
 #[path = "model/dies.rs"]
 mod dies;
-#[path = "model/drives.rs"]
-mod drives;
 #[path = "model/engine.rs"]
 mod engine;
 #[path = "model/every_fault.rs"]
@@ -72,7 +72,5 @@ mod whole_runs;
 mod womv;
 #[path = "model/word_lines.rs"]
 mod word_lines;
-#[path = "model/workload.rs"]
-mod workload;
 #[path = "model/zones.rs"]
 mod zones;

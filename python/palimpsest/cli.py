@@ -496,12 +496,12 @@ cli.add_command(object_command.objects)
 
 def _add_rest() -> None:
     """Adds images, served drives and crashes late, because importing them takes a quarter of the start of a command."""
-    from . import attaching, images, mounting, nvme, serving
+    from . import attaching, checking, images, mounting, nvme, serving
     from .crash import command as crash_command
 
-    for each in (images.image_group, serving.serve, nvme.nvme, attaching.attach, attaching.detach, mounting.mount):
+    served = (serving.serve, nvme.nvme, attaching.attach, attaching.detach, mounting.mount)
+    for each in (images.image_group, *served, crash_command.crash, checking.check):
         cli.add_command(each)
-    cli.add_command(crash_command.crash)
 
 
 cli.add_rest = _add_rest

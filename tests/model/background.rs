@@ -1,47 +1,11 @@
 //! Collection while the host is idle (`ftl.gc_background`), under the check of data and times, with power cuts.
 
-use crate::drives::{Limits, build, cells, draw, with};
+use crate::drives::cells;
 use crate::harness::{count_cuts, for_each_seed, for_each_seed_of, note};
-use crate::workload::{Mix, fill};
-use palimpsest_lab::config::resolve;
-use palimpsest_lab::error::Result;
+use palimpsest_check::idle::{draw_idle, requests, run_groups};
 use palimpsest_lab::ftl::{Entry, REGISTRY};
-use palimpsest_lab::geometry::RequestKind;
 use palimpsest_lab::host::fs::layers::ENTRIES;
-use palimpsest_lab::host::request::{Arrivals, Request, Source};
-use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::rng::Rng;
-use palimpsest_lab::run::precondition::Precondition;
-use palimpsest_lab::run::{Fidelity, Options, Warmup, run};
-use palimpsest_lab::sim::drive::Command;
-use palimpsest_lab::units::Nanos;
-use std::ops::ControlFlow;
-
-/// Requests in groups of four; between the groups the host is idle.
-struct Grouped {
-    commands: std::vec::IntoIter<Command>,
-    arrival: Nanos,
-    number: u64,
-}
-
-impl Source for Grouped {
-    fn next_request(&mut self) -> Result<Option<Request>> {
-        self.number += 1;
-        if self.number.is_multiple_of(4) {
-            self.arrival += 100_000_000;
-        }
-        let arrival = self.arrival;
-        Ok(self.commands.next().map(|command| Request::new(arrival, command)))
-    }
-
-    fn place(&self) -> String {
-        "groups".into()
-    }
-
-    fn arrivals(&self) -> Arrivals {
-        Arrivals::Open
-    }
-}
 
 pub fn idle(entry: &'static Entry, seed: u64) -> bool {
     idle_with(entry, seed, &[]).is_some()
@@ -49,46 +13,9 @@ pub fn idle(entry: &'static Entry, seed: u64) -> bool {
 
 /// As [`idle`], with `more` settings; returns the reads of the patrol.
 pub fn idle_with(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<u64> {
-    let mut rng = Rng::new(seed, 0xba5e);
-    let shape = match entry.below {
-        Some(_) => crate::filesystem::draw(entry, &mut rng, 120)?,
-        None => draw(entry.name, &mut rng, Limits { subpages: 512, planes: 4 })?,
-    };
-    let mut changes =
-        vec!["ftl.gc_background=true", "ftl.gc_idle=1ms", "ftl.gc_start=1 blocks", "ftl.gc_stop=2 blocks"];
-    // Four requests must end between two cuts, or the run repeats forever: reads run first, and alone they change
-    // nothing. Four requests may copy two blocks each, with copies of paired pages, and copy every block if victims
-    // need not gain space.
-    let geometry = &shape.drive.geometry;
-    let gains = ["greedy", "cost-benefit"].contains(&shape.drive.log.victim.as_str());
-    let copied = if gains { 0 } else { 5 * geometry.pages() as u32 };
-    let apart = (40 * geometry.pages_per_block).max(300).max(copied);
-    let cuts = format!("faults.power_cuts=every:{apart}");
-    changes.extend((seed % 2 == 1).then_some(cuts.as_str()));
-    let changed = with(&with(&shape.settings, &changes), more);
-    let shape = build(entry.name, &changed).ok()?;
+    let (shape, apart) = draw_idle(entry, seed, more)?;
     note(&shape.settings);
-    let resolved = resolve("model.toml", Some(entry.name), &shape.settings, &|_| Ok(String::new())).expect("as before");
-    let mut mix = Mix::new(&shape.drive, seed);
-    let page = u64::from(shape.drive.geometry.page_bytes()) / 512;
-    let mut commands: Vec<Command> = fill(&shape.drive, page).collect();
-    commands.extend((0..300).map(|_| mix.next()));
-    commands.extend(crate::workload::sweep(&shape.drive, RequestKind::Read, 5));
-    let options = Options {
-        workload: "groups".into(),
-        precondition: Precondition::None,
-        requests: None,
-        warmup: Warmup::Requests(0),
-        fidelity: Fidelity::Timed,
-        payload: Payload::Tag,
-        seed,
-        series: false,
-        operations: None,
-        strict: false,
-    };
-    let mut source = Grouped { commands: commands.into_iter(), arrival: 0, number: 0 };
-    let mut watcher = |_| ControlFlow::Continue(());
-    match run(&resolved, &mut source, &options, &mut watcher) {
+    match run_groups(entry, &shape, requests(&shape, seed), seed) {
         Ok(outcome) => {
             let flash = outcome.summary.flash;
             let (cuts, scanned) = outcome.summary.power.map_or((0, 0), |power| (power.cuts, power.pages_scanned));
@@ -96,7 +23,7 @@ pub fn idle_with(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<u64>
             // Scans of recovery, and operations that were planned and never ran, do not count between two cuts.
             // Operations that a cut tears or rolls back (one in each of the two registers of a die) no longer count.
             let run = flash.page_reads + flash.page_programs + flash.erases - scanned;
-            let torn = 3 * u64::from(geometry.planes());
+            let torn = 3 * u64::from(shape.drive.geometry.planes());
             assert!(run + cuts * torn >= cuts * u64::from(apart), "{cuts} cuts {apart} apart in {run} operations");
             Some(flash.by_cause["patrol"].reads)
         }

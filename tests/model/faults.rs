@@ -1,45 +1,14 @@
 //! Failing programs and erases, reads that need a retry, bad blocks: acknowledged data stays readable.
 
-use crate::drives::{Limits, build, cells, draw, with};
+use crate::drives::{Limits, build, draw};
 use crate::harness::{Model, for_each_seed, is_partial, note};
+use crate::sequences::{count, time};
 use crate::workload::Mix;
-use palimpsest_lab::error::Error;
+use palimpsest_check::faults::{with_faults, with_read_errors};
 use palimpsest_lab::ftl::Entry;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::rng::Rng;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-fn with_faults(entry: &'static Entry, seed: u64, limits: Limits) -> Option<crate::drives::Shape> {
-    let mut rng = Rng::new(seed, 0xfa01);
-    let mut shape = draw(entry.name, &mut rng, limits)?;
-    let mut rate = || ["0%", "0.1%", "0.3%", "1%"][rng.below(4) as usize];
-    for key in ["program_fail", "erase_fail", "read_fail"] {
-        shape.settings.push(format!("faults.{key}={}", rate()));
-    }
-    shape.settings.push(format!("faults.initial_bad={}", ["0%", "1%", "3%"][(seed % 3) as usize]));
-    build(entry.name, &shape.settings).ok()
-}
-
-/// `settings` with bit errors that grow with the reads of a block, and on some drives with age and by stacked layers:
-/// some reads need retries, some fail for good.
-fn with_read_errors(settings: &[String], rng: &mut Rng) -> Vec<String> {
-    let refresh = format!("ecc.refresh_retries={}", rng.below(3));
-    let disturb = format!("ecc.disturb_reads={}", [5, 20, 80][rng.below(3) as usize]);
-    let errors = with(
-        settings,
-        &[
-            "part.ber_fresh=0.05%",
-            "part.word_size=512B",
-            "ecc.strength=9",
-            &disturb,
-            &refresh,
-            "ecc.t_retries=[\"50us\", \"90us\"]",
-            "ecc.retry_rates=[\"80%\", \"60%\"]",
-        ],
-    );
-    // Another source of random numbers, so that the drives of each seed stay as they were.
-    with(&errors, &cells(&mut Rng::new(rng.clone().next_u64(), 0xce11)))
-}
 
 /// Reads deliver the host's data, or report the loss.
 fn read_errors(entry: &'static Entry, seed: u64) -> bool {
@@ -92,48 +61,22 @@ fn long_reads_that_fail_for_good() {
     });
 }
 
-fn ended(error: &Error) -> bool {
-    matches!(error, Error::WornOut(_))
-}
-
 fn counted(entry: &'static Entry, seed: u64) -> bool {
-    let Some(shape) = with_faults(entry, seed, Limits { subpages: 2048, planes: 4 }) else { return false };
+    let Some(shape) = with_faults(entry, seed, Limits { subpages: 2048, planes: 4 }, &[]) else { return false };
     note(&shape.settings);
-    let mut model = Model::new(&shape, entry, Payload::Tag, seed);
     let mut mix = Mix::new(&shape.drive, seed);
-    for index in 0..4000 {
-        let command = mix.next();
-        match model.count(command) {
-            Ok(()) => {}
-            Err(error) if ended(&error) => {
-                // The drive is still readable.
-                model.interrupted(command);
-                model.read_back().unwrap_or_else(|error| panic!("at the end of its life, {command:?}: {error}"));
-                return true;
-            }
-            Err(error) => panic!("request {index}, {command:?}: {error}"),
-        }
-        if index % 7 == 0 {
-            model.check();
-        }
-        if index % 500 == 0 {
-            model.read_back().unwrap_or_else(|error| panic!("after request {index}: {error}"));
-        }
-    }
+    let commands: Vec<_> = (0..4000).map(|_| mix.next()).collect();
+    count(&mut Model::new(&shape, entry, Payload::Tag, seed), &commands, 7, 500);
     true
 }
 
 pub fn timed(entry: &'static Entry, seed: u64) -> bool {
-    let Some(shape) = with_faults(entry, seed, Limits { subpages: 2048, planes: 4 }) else { return false };
+    let Some(shape) = with_faults(entry, seed, Limits { subpages: 2048, planes: 4 }, &[]) else { return false };
     note(&shape.settings);
-    let mut model = Model::new(&shape, entry, Payload::Tag, seed);
     let mut mix = Mix::new(&shape.drive, seed);
-    model.drive.start_timing().unwrap_or_else(|error| panic!("start of timing: {error}"));
     let commands: Vec<_> = (0..2500).map(|_| mix.next()).collect();
-    match model.run_timed(commands.into_iter(), if seed.is_multiple_of(2) { 1 } else { 16 }) {
-        Ok(()) => model.check(),
-        Err(error) => assert!(ended(&error), "{error}"),
-    }
+    let depth = if seed.is_multiple_of(2) { 1 } else { 16 };
+    time(&mut Model::new(&shape, entry, Payload::Tag, seed), &commands, 0, depth);
     true
 }
 

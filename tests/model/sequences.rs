@@ -1,39 +1,11 @@
 //! Random sequences of requests against the shadow, counted and timed.
 
-use crate::drives::{Limits, Shape, build, draw, entry, pick, plain, with};
-use crate::harness::{Model, for_each_seed, note};
-use crate::workload::{Mix, fill};
+use crate::drives::{Limits, build, draw, entry, plain, with};
+use crate::harness::{Model, for_each_seed};
+pub use palimpsest_check::sequences::*;
 use palimpsest_lab::ftl::Entry;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::rng::Rng;
-use palimpsest_lab::sim::drive::Command;
-
-pub const SMALL: Limits = Limits { subpages: 2048, planes: 4 };
-const LARGE: Limits = Limits { subpages: 30_000, planes: 8 };
-
-/// A random start, a full drive, and overwrites of five times the drive's size.
-pub fn requests(shape: &Shape, seed: u64) -> Vec<Command> {
-    let mut rng = Rng::new(seed, 0x5e9);
-    let mut mix = Mix::new(&shape.drive, seed);
-    let page_sectors = u64::from(shape.drive.geometry.page_bytes()) / 512;
-    let mut commands: Vec<Command> = (0..60).map(|_| mix.next()).collect();
-    let step = pick(&mut rng, &[page_sectors, 1 + page_sectors / 2, 3 * page_sectors]);
-    commands.extend(fill(&shape.drive, step));
-    if rng.below(3) == 0 {
-        mix.trims = 0; // A drive that stays full.
-    }
-    let target = 5 * shape.drive.logical_bytes() / 512;
-    let mut written = 0;
-    while written < target {
-        let command = mix.next();
-        if command.kind == palimpsest_lab::geometry::RequestKind::Write {
-            written += u64::from(command.extent.sectors);
-        }
-        commands.push(command);
-    }
-    commands.extend((0..10).map(|_| mix.next()));
-    commands
-}
 
 fn counted(entry: &'static Entry, seed: u64, limits: Limits, payload: Payload, check_every: usize) -> bool {
     let mut rng = Rng::new(seed, 0xd81e);
@@ -42,44 +14,11 @@ fn counted(entry: &'static Entry, seed: u64, limits: Limits, payload: Payload, c
     true
 }
 
-/// Counts [`requests`] on a drive, and reads the drive back.
-pub fn count_requests(shape: &Shape, entry: &'static Entry, seed: u64, payload: Payload, check_every: usize) {
-    note(&shape.settings);
-    let mut model = Model::new(shape, entry, payload, seed);
-    for (index, command) in requests(shape, seed).into_iter().enumerate() {
-        model.count(command).unwrap_or_else(|error| panic!("request {index}, {command:?}: {error}"));
-        if index % check_every == 0 {
-            model.check();
-        }
-    }
-    model.read_back().unwrap_or_else(|error| panic!("at the end: {error}"));
-    model.check();
-}
-
 fn timed(entry: &'static Entry, seed: u64, payload: Payload) -> bool {
     let mut rng = Rng::new(seed, 0x71e);
     let Some(shape) = draw(entry.name, &mut rng, SMALL) else { return false };
     time_requests(&shape, entry, seed, payload, &mut rng);
     true
-}
-
-/// As [`count_requests`], timed.
-pub fn time_requests(shape: &Shape, entry: &'static Entry, seed: u64, payload: Payload, rng: &mut Rng) {
-    note(&shape.settings);
-    let mut model = Model::new(shape, entry, payload, seed);
-    let depth = pick(rng, &[1, 16]);
-    let mut commands = requests(shape, seed);
-    // Some drives are timed from the first request on, some only when they are full.
-    let counted = if rng.below(2) == 0 { 0 } else { commands.len() / 2 };
-    for command in commands.drain(..counted) {
-        model.count(command).unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    }
-    model.drive.start_timing().unwrap_or_else(|error| panic!("start of timing: {error}"));
-    model.run_timed(commands.into_iter(), depth).unwrap_or_else(|error| panic!("depth {depth}: {error}"));
-    model.check();
-    let sweep = crate::workload::sweep(&model.config.clone(), palimpsest_lab::geometry::RequestKind::Read, 24);
-    model.run_timed(sweep, depth).unwrap_or_else(|error| panic!("read back: {error}"));
-    model.check();
 }
 
 #[test]

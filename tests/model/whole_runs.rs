@@ -9,35 +9,19 @@ use crate::harness::{Model, count_cuts, for_each_seed, for_each_seed_of, note};
 use crate::power::{small, workload};
 use crate::room::{has_room, is_tight, picture};
 use crate::workload::sweep;
+use palimpsest_check::kept::Listed;
 use palimpsest_ftl_api::plan::PowerIo;
 use palimpsest_lab::config::resolve;
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::ftl::{Entry, REGISTRY};
 use palimpsest_lab::geometry::RequestKind;
 use palimpsest_lab::host::fs::layers::ENTRIES;
-use palimpsest_lab::host::request::{Arrivals, Request, Source};
 use palimpsest_lab::metrics::summary::Summary;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::rng::Rng;
 use palimpsest_lab::run::precondition::Precondition;
 use palimpsest_lab::run::{Fidelity, Options, Warmup, run};
-use palimpsest_lab::sim::drive::Command;
 use std::ops::ControlFlow;
-
-/// Requests one after the other.
-struct Listed(std::vec::IntoIter<Command>);
-
-impl Source for Listed {
-    fn next_request(&mut self) -> Result<Option<Request>> {
-        Ok(self.0.next().map(|command| Request::new(0, command)))
-    }
-    fn place(&self) -> String {
-        "model".into()
-    }
-    fn arrivals(&self) -> Arrivals {
-        Arrivals::Closed { depth: 1 }
-    }
-}
 
 /// A whole run, as a user runs it with `faults.power_cut_at`.
 pub fn whole_run(entry: &'static Entry, seed: u64) -> bool {

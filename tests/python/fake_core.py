@@ -375,6 +375,23 @@ def timeline() -> dict[str, Any]:
     return {"operations": operations, "requests": requests}
 
 
+def check_layer(options_json: str, progress: Progress | None) -> str:
+    options = json.loads(options_json)
+    if progress is not None:
+        progress("check", 68, 0, 0)
+    row = {"cases": 3, "requests": 204, "cuts": 2, "supported": True}
+    rows = [{"kind": "cuts", "about": "a power cut at every operation", **row}]
+    rows.append({"kind": "parity", "about": "parity", "cases": 0, "requests": 0, "cuts": 0, "supported": False})
+    broken = {
+        "case": "cuts:2", "message": "logical subpage 0 is lost", "place": "src/block.rs:12",
+        "settings": ["ssd.channels=1", "ftl.slc_cache=0 blocks"],
+        "form": "power cut in flash operation 3; seed of the drive 2", "requests": 68, "shortest": 1,
+        "history": ["1. write 4 KiB at 0 (page 0)", "     program block 0 page 0   <- the power fails"],
+    }  # fmt: skip
+    found = {"layer": options["layer"], "seed": options["seed"], "rows": rows}
+    return json.dumps({**found, "broken": broken if options["layer"] == "block" else None})
+
+
 def run(options_json: str, progress: Progress | None) -> tuple[str, str]:
     options = json.loads(options_json)
     ftl = options["ftl"] or "page"

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.contract
 MAKE_TARGETS = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
 COMMANDS = (
     "figure", "rerun", "cite", "why",
-    "run", "compare", "serve", "nvme", "attach", "detach", "mount", "crash",
+    "run", "compare", "serve", "nvme", "attach", "detach", "mount", "crash", "check",
     "objects", "sweep", "reproduce", "validate", "fit", "report", "list", "show", "completion",
     "trace info", "trace convert", "trace synth", "image info", "image check", "image compact",
 )  # fmt: skip

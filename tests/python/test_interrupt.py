@@ -44,6 +44,7 @@ def interrupted(command: list[str]) -> tuple[int, str, float]:
         ["compare", "--workload", ENDLESS, "--precondition", "none", "--jobs", "1"],
         ["compare", "--workload", ENDLESS, "--precondition", "none", "--jobs", "2"],
         ["trace", "info", ENDLESS],
+        ["check", "page", "--seconds", "600"],
         ["trace", "synth", ENDLESS, "/dev/null", "--format", "csv"],
         ["reproduce", "mga", "--jobs", "2"],
     ],

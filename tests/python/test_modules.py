@@ -17,7 +17,7 @@ interrupts native _core errors policies files units options states tables result
 intervals sketches replicates summary answers comparison
 charts.common charts.blocks charts.flash charts.gantt charts.latency charts.parts charts.tenants charts.time
 charts.volumes charts.handles charts.__init__ page fio_output against report outputs reruns views listing progress
-parameters needs commands completion run_options images
+parameters needs commands completion run_options checking images
 serving nvme attaching mounting wear wom drives traces trace_report trace_commands objects frames
 sweeps.values sweeps.conditions sweeps.lines sweeps.definition sweeps.task sweeps.worker sweeps.store sweeps.points
 sweeps.finished sweeps.table sweeps.charts sweeps.frontier sweeps.show sweeps.report sweeps.results

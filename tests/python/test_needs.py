@@ -114,6 +114,7 @@ ALONE = {
     "detach": "everything",
     "mount": "folder ssd ftl overrides scheme page run image record precondition clock seed out as_json",
     "crash": "setup run check out timeout state as_json",
+    "check": "layer seconds seed overrides case as_json",
     "completion": "shell",
 }
 """Options that work beside any others, or that the reading module refuses."""

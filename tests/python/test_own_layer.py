@@ -57,6 +57,10 @@ def test_it_is_listed_with_its_key(library: Path) -> None:
     assert re.search(r'\[ring\]\nreserve = "250%" +# ring: erased pages .* \[--set ring\.reserve=250%\]', shown), shown
 
 
+def test_it_is_checked(library: Path) -> None:
+    assert "ring passed, seed 1" in said(command(library, "check", "ring", "--seconds=3"))
+
+
 def test_its_check_refuses_like_any_other(library: Path) -> None:
     refused = command(library, "run", *SMALL, "--ftl=ring", "--set=ring.reserve=50%")
     assert refused.returncode == 2

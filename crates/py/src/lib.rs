@@ -4,6 +4,7 @@
 //! exception class. The shim must not contain logic of the simulator.
 
 mod ahead;
+mod checking;
 mod crash;
 mod drives;
 mod files;
@@ -128,8 +129,13 @@ fn resolve(ssd: &str, ftl: Option<&str>, overrides: &[String]) -> PyResult<Resol
     config::resolve(ssd, ftl, overrides, &read_file).map_err(raise)
 }
 
-fn parse_options(text: &str) -> PyResult<RunOptions> {
+/// Options as JSON.
+fn parse<T: serde::de::DeserializeOwned>(text: &str) -> PyResult<T> {
     serde_json::from_str(text).map_err(|error| InputError::new_err(format!("options: {error}")))
+}
+
+fn parse_options(text: &str) -> PyResult<RunOptions> {
+    parse(text)
 }
 
 fn named<T: Copy>(option: &str, text: &str, values: &[(&str, T)]) -> PyResult<T> {
@@ -234,12 +240,17 @@ impl Reporter {
         if policies::has_raised() {
             return ControlFlow::Break(());
         }
+        let Progress { phase, done, expected, simulated } = progress;
+        self.tell((phase.name(), done, expected, simulated))
+    }
+
+    /// Reports, unless the last report is recent: phase, requests done and expected, simulated time.
+    fn tell(&mut self, progress: (&str, u64, u64, u64)) -> ControlFlow<()> {
         if self.last.elapsed() < REPORT_EVERY {
             return ControlFlow::Continue(());
         }
         self.last = Instant::now();
-        let Progress { phase, done, expected, simulated } = progress;
-        match report(self.callback.as_ref(), (phase.name(), done, expected, simulated)) {
+        match report(self.callback.as_ref(), progress) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => {
                 self.raised = Some(error);
@@ -473,7 +484,7 @@ pub fn module(module: &Bound<'_, PyModule>, layers: &'static [Entry]) -> PyResul
         module: crash::drive_bytes, wom::wom_spare_needed, run, serve::serve, serve::detach, images::image_seed,
         images::image_settings, images::look_at_image, check, keep_states, state_notes, build, profile, show,
         unread_keys, configuration_keys, traces::trace_info, traces::trace_convert, list_registry,
-        wear::bit_error_rates, wear::life, workload_spec, version
+        checking::check_layer, wear::bit_error_rates, wear::life, workload_spec, version
     );
     Ok(())
 }

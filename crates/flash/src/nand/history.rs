@@ -2,6 +2,8 @@
 //!
 //! A ring of fixed size, written on every operation and read only on a refusal: a few nanoseconds an operation.
 
+use super::Nand;
+
 const LENGTH: usize = 4096;
 
 /// Type of a recorded operation.
@@ -47,11 +49,15 @@ impl History {
         self.next = (self.next + 1) % LENGTH;
     }
 
+    /// The records, oldest first.
+    fn records(&self) -> impl Iterator<Item = &Record> {
+        let (newer, older) = self.entries.split_at(self.next);
+        older.iter().chain(newer).filter(|entry| entry.kind != RecordKind::Nothing)
+    }
+
     /// The recorded operations on `block` before the refused one, oldest first, one short text each.
     pub fn of(&self, block: u32) -> Vec<String> {
-        let (newer, older) = self.entries.split_at(self.next);
-        let matching =
-            older.iter().chain(newer).filter(|entry| entry.kind != RecordKind::Nothing && entry.block == block);
+        let matching = self.records().filter(|entry| entry.block == block);
         let mut texts: Vec<String> = matching
             .map(|entry| match entry.kind {
                 RecordKind::Erase => "erase".to_owned(),
@@ -61,5 +67,25 @@ impl History {
             .collect();
         texts.pop(); // the refused operation itself
         texts.split_off(texts.len().saturating_sub(12))
+    }
+
+    /// The last `count` recorded operations, oldest first, one short text each; the subpages of a page are named unless
+    /// they are `all`.
+    pub fn last(&self, count: usize, all: u64) -> Vec<String> {
+        let subpages = |mask: u64| if mask == all { String::new() } else { format!(", subpages {mask:#b}") };
+        let text = |&Record { mask, block, page, kind }: &Record| match kind {
+            RecordKind::Erase => format!("erase block {block}"),
+            RecordKind::Read => format!("read block {block} page {page}{}", subpages(mask)),
+            _ => format!("program block {block} page {page}{}", subpages(mask)),
+        };
+        let texts: Vec<String> = self.records().map(text).collect();
+        texts[texts.len().saturating_sub(count)..].to_vec()
+    }
+}
+
+impl Nand {
+    /// Texts of the last `count` operations that are recorded, oldest first.
+    pub fn recent_operations(&self, count: usize) -> Vec<String> {
+        self.records.history.last(count, self.widths.all_subpages)
     }
 }

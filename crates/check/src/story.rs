@@ -1,0 +1,83 @@
+//! The present case of the thread: settings of the drive, requests with the flash operations before each, power cuts.
+//! A failure is told from this record, because a panic leaves no other. Ignored: completions of timed requests.
+
+use palimpsest_lab::sim::drive::Command;
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+static CUTS: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static STORY: RefCell<Story> = const { RefCell::new(Story { settings: Vec::new(), cuts: String::new(), steps: Vec::new() }) };
+}
+
+/// A request as the drive got it.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// The place in the list of requests.
+    pub number: usize,
+    /// The request.
+    pub command: Command,
+    /// Flash operations before the request.
+    pub operations: u64,
+    /// Flash operations in which the power failed during the request, recoveries included.
+    pub cuts: Vec<u64>,
+}
+
+/// A case so far.
+#[derive(Debug, Clone, Default)]
+pub struct Story {
+    /// Settings of the drive, each `key=value`.
+    pub settings: Vec<String>,
+    /// The power cuts of the case, for messages; empty without any.
+    pub cuts: String,
+    /// Requests so far.
+    pub steps: Vec<Step>,
+}
+
+/// Begins a case on the drive of `settings`.
+pub fn note(settings: &[String]) {
+    STORY.set(Story { settings: settings.to_vec(), ..Story::default() });
+}
+
+/// Forgets the requests: a new drive begins.
+pub fn begin() {
+    STORY.with_borrow_mut(|story| {
+        story.steps.clear();
+        story.cuts.clear();
+    });
+}
+
+/// Names the power cuts of the case.
+pub fn name_cuts(cuts: String) {
+    STORY.with_borrow_mut(|story| story.cuts = cuts);
+}
+
+/// A request at `number` of the list begins, after `operations` flash operations.
+pub fn request(number: usize, command: Command, operations: u64) {
+    STORY.with_borrow_mut(|story| story.steps.push(Step { number, command, operations, cuts: Vec::new() }));
+}
+
+/// The power failed in flash operation `operation`.
+pub fn cut(operation: u64) {
+    STORY.with_borrow_mut(|story| {
+        if let Some(step) = story.steps.last_mut() {
+            step.cuts.push(operation);
+        }
+    });
+}
+
+/// The case so far, which ends.
+pub fn take() -> Story {
+    STORY.take()
+}
+
+/// Adds to the number of power cuts of the process.
+pub fn count_cuts(cuts: u64) {
+    CUTS.fetch_add(cuts, Ordering::Relaxed);
+}
+
+/// Power cuts of the process so far.
+pub fn cuts() -> u64 {
+    CUTS.load(Ordering::Relaxed)
+}

@@ -1,0 +1,81 @@
+//! `palimpsest check`: the model suite on one layer. Ignored: a layer that never returns; Ctrl-C is seen between cases.
+
+use crate::{InputError, Reporter, parse, policies, raise};
+use palimpsest_check::check::{Options, check};
+use palimpsest_check::trial::{Progress, Watch};
+use palimpsest_lab::config;
+use palimpsest_lab::error::Error as CoreError;
+use palimpsest_lab::ftl::Entry;
+use palimpsest_lab::host::find_layer;
+use pyo3::prelude::*;
+use serde::Deserialize;
+use std::time::{Duration, Instant};
+
+/// The options of `check_layer`, as JSON.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CheckOptions {
+    layer: String,
+    set: Vec<String>,
+    seed: u64,
+    seconds: f64,
+    case: Option<String>,
+}
+
+/// Ends a check when its time is over or a signal arrived, and takes exceptions of layers in Python.
+struct Watcher {
+    reporter: Reporter,
+    end: Instant,
+}
+
+impl Watch for Watcher {
+    fn stops(&mut self, Progress { phase, done }: Progress) -> bool {
+        self.reporter.tell((phase, done, 0, 0)).is_break()
+    }
+
+    fn is_over(&mut self) -> bool {
+        Instant::now() >= self.end
+    }
+
+    fn raised(&mut self) -> Option<String> {
+        policies::has_raised().then(|| policies::raised().map_or_else(String::new, |error| traceback(&error)))
+    }
+}
+
+/// The traceback of an exception, as Python prints it.
+fn traceback(error: &PyErr) -> String {
+    Python::attach(|py| {
+        let format = || -> PyResult<Vec<String>> {
+            py.import("traceback")?.call_method1("format_exception", (error.value(py),))?.extract()
+        };
+        format().map_or_else(|_| error.to_string(), |lines| lines.concat().trim_end().to_owned())
+    })
+}
+
+/// The layer called `name`.
+fn layer(name: &str) -> PyResult<&'static Entry> {
+    let unknown = || {
+        let resolved = config::resolve("default", Some(name), &[], &|_| Ok(String::new()));
+        match resolved.err() {
+            Some(CoreError::Input { what, .. }) => InputError::new_err(format!("check {name}: {what}")),
+            _ => InputError::new_err(format!("check {name}: there is no such layer; expected one of the list ftls")),
+        }
+    };
+    find_layer(name).ok_or_else(unknown)
+}
+
+/// Checks a layer for some seconds; returns what passed or what broke, as JSON.
+#[pyfunction]
+pub fn check_layer(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
+    let CheckOptions { layer: name, set, seed, seconds, case } = parse(options_json)?;
+    let entry = layer(&name)?;
+    let end = Instant::now() + Duration::from_secs_f64(seconds);
+    let mut watcher = Watcher { reporter: Reporter::new(progress), end };
+    let options = Options { seed, settings: set, case, rounds: None };
+    let checked = py.detach(|| check(entry, &options, &mut watcher));
+    match (watcher.reporter.raised, checked) {
+        (Some(raised), _) => Err(raised),
+        (None, Err(error)) => Err(raise(error)),
+        (None, Ok(checked)) => Ok(serde_json::to_string(&checked).expect("a result can be printed")),
+    }
+}

@@ -1,0 +1,96 @@
+//! Every planted fault is found within a minute, with a short history that repeats; the layer without a fault passes, as
+//! do the layers of the registry.
+
+use palimpsest_check::check::{Checked, Options, check};
+use palimpsest_check::trial::{Progress, Watch};
+use palimpsest_lab::ftl::Entry;
+use palimpsest_planted::{add, layers};
+use std::time::{Duration, Instant};
+
+/// Requests of the longest of the shortest histories.
+const LONGEST: usize = 12;
+
+/// Ends a check after a time.
+struct Until(Instant);
+
+impl Watch for Until {
+    fn stops(&mut self, _: Progress) -> bool {
+        false
+    }
+
+    fn is_over(&mut self) -> bool {
+        Instant::now() > self.0
+    }
+}
+
+fn run(entry: &'static Entry, options: &Options, seconds: u64) -> Checked {
+    let mut until = Until(Instant::now() + Duration::from_secs(seconds));
+    check(entry, options, &mut until).unwrap_or_else(|error| panic!("{}: {error}", entry.name))
+}
+
+fn told(checked: &Checked) -> String {
+    let Some(broken) = &checked.broken else { return "passed".into() };
+    let place = broken.place.as_deref().unwrap_or("-");
+    format!(
+        "{}, {} of {} requests: {} [{place}]\n    {}\n    --set {}\n    {}",
+        broken.case,
+        broken.shortest,
+        broken.requests,
+        broken.message,
+        broken.form,
+        broken.settings.join(" --set "),
+        broken.history.iter().take(60).cloned().collect::<Vec<_>>().join("\n    ")
+    )
+}
+
+#[test]
+fn every_planted_fault_is_found() {
+    add();
+    let only = std::env::var("PLANTED").ok();
+    let mut longest = 0;
+    for entry in layers().1.iter().filter(|entry| only.as_ref().is_none_or(|only| only == entry.name)) {
+        let begin = Instant::now();
+        let checked = run(entry, &Options { seed: 1, ..Options::default() }, 60);
+        println!("{} in {:.1} s: {}", entry.name, begin.elapsed().as_secs_f64(), told(&checked));
+        let broken = checked.broken.unwrap_or_else(|| panic!("{}: not found", entry.name));
+        longest = longest.max(broken.shortest);
+        let again = Options { seed: 1, case: Some(broken.case.clone()), ..Options::default() };
+        let again = run(entry, &again, 60).broken.expect("the case repeats");
+        assert_eq!((again.message, again.history), (broken.message, broken.history), "{}", entry.name);
+    }
+    assert!(longest <= LONGEST, "{longest} requests");
+}
+
+#[test]
+fn the_layer_without_a_fault_passes() {
+    add();
+    let checked = run(layers().0, &Options::default(), 10);
+    assert!(checked.broken.is_none(), "{}", told(&checked));
+    assert!(checked.rows.iter().all(|row| row.cases > 0 || row.kind == "kept-state"), "{:#?}", checked.rows);
+}
+
+/// Runs so many cases of each kind on the layers of these names, or on all.
+fn pass(names: &[&str], rounds: u64) {
+    add();
+    let only = std::env::var("MODEL_FTL").ok();
+    for entry in palimpsest_lab::layers::layers().filter(|entry| palimpsest_lab::layers::is_built_in(entry.name)) {
+        let is_wanted = names.is_empty() || names.contains(&entry.name);
+        if only.as_ref().is_some_and(|only| only != entry.name) || !is_wanted {
+            continue;
+        }
+        let checked = run(entry, &Options { rounds: Some(rounds), ..Options::default() }, 600);
+        assert!(checked.broken.is_none(), "{}: {}", entry.name, told(&checked));
+        println!("{}: {} cases", entry.name, checked.rows.iter().map(|row| row.cases).sum::<u64>());
+    }
+}
+
+#[test]
+fn layers_of_the_registry_pass() {
+    pass(&["page", "subpage", "zns", "fs-page"], 1);
+}
+
+#[test]
+#[ignore = "minutes"]
+fn long_layers_of_the_registry_pass() {
+    pass(&[], 2);
+}

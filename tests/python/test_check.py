@@ -1,0 +1,74 @@
+"""`palimpsest check`: tables, failures, wrong input on the native module; the text of a failure on the stand-in.
+
+`tests/planted` has the faults that the check must find, and layers that must pass.
+"""
+
+import json
+
+import pytest
+
+from conftest import Command
+
+CONTRACT = pytest.mark.contract
+UNIT = pytest.mark.unit
+
+
+@CONTRACT
+def test_a_layer_passes_with_a_table(palimpsest: Command) -> None:
+    done = palimpsest("check", "page", "--seconds", "3")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0].split() == ["kind", "cases", "requests", "power", "cuts"]
+    assert lines[1].startswith("counted ")
+    assert lines[-1] == "page passed, seed 1"
+
+
+@CONTRACT
+def test_one_case_repeats(palimpsest: Command) -> None:
+    first, second = (palimpsest("check", "subpage", "--case", "cuts:3", "--json") for _ in range(2))
+    assert first.stdout == second.stdout
+    found = json.loads(first.stdout)
+    assert (found["layer"], found["seed"], found["broken"]) == ("subpage", 1, None)
+    rows = {row["kind"]: row for row in found["rows"] if row["cases"]}
+    assert set(rows) == {"cuts"}
+    assert rows["cuts"]["cuts"] == rows["cuts"]["cases"] - 1 > 50
+
+
+@CONTRACT
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["pgae"], "error: check pgae: ftl.name = pgae: there is no such translation layer; did you mean page?"),
+        (["page", "--case", "cut:1"], "error: --case cut:1: there is no such case; expected KIND:NUMBER such as "),
+        (["page", "--set", "ftl.victm=fifo"], "error: --set ftl.victm=fifo: unknown key"),
+        (["page", "--set", "ftl.victim=fiffo"], "error: --set ftl.victim=fiffo: "),
+        (["page", "--seconds", "none"], "error: --seconds: expected a whole number"),
+    ],
+    ids=lambda value: value[-1] if isinstance(value, list) else "",
+)
+def test_wrong_input_is_one_line(palimpsest: Command, arguments: list[str], says: str) -> None:
+    done = palimpsest("check", *arguments)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith(says), done.stderr
+
+
+@UNIT
+def test_a_failure_is_told_with_its_history(fake_command: Command) -> None:
+    done = fake_command("check", "block", "--set", "part.cell=slc")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.startswith(
+        "block broke in case cuts:2: logical subpage 0 is lost (at src/block.rs:12)\n\n"
+        "the shortest history, 1 of 68 requests; power cut in flash operation 3; seed of the drive 2:\n"
+        "  1. write 4 KiB at 0 (page 0)\n"
+        "       program block 0 page 0   <- the power fails\n\n"
+        "the drive: --set ssd.channels=1 --set 'ftl.slc_cache=0 blocks'\n"
+        "repeat with: palimpsest check block --seed 1 --set part.cell=slc --case cuts:2\n"
+    )
+    assert "not supported" not in done.stdout
+
+
+@UNIT
+def test_a_failure_as_json_has_the_command(fake_command: Command) -> None:
+    done = fake_command("check", "block", "--json", "--seed", "5")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["repeat"] == "palimpsest check block --seed 5 --case cuts:2"
