@@ -115,7 +115,7 @@ fn counted(entry: &'static Entry, seed: u64) -> bool {
     case.fail_dies(1500);
     case.cut_power(2000);
     for index in 0..1500 {
-        let command = mix.next();
+        let command = mix.draw();
         match case.model.count(command) {
             Ok(()) => {}
             Err(Error::WornOut(_)) => {
@@ -147,7 +147,7 @@ fn timed(entry: &'static Entry, seed: u64) -> bool {
     case.cut_power(2000);
     case.model.drive.start_timing().unwrap_or_else(|error| panic!("start of timing: {error}"));
     case.fail_dies(1500);
-    let commands: Vec<_> = (0..1000).map(|_| mix.next()).collect();
+    let commands: Vec<_> = (0..1000).map(|_| mix.draw()).collect();
     let depth = pick(&mut case.rng, &[1, 4, 16]);
     let result = case.model.run_timed(commands.into_iter(), depth);
     if result.is_ok() {

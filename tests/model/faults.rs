@@ -21,11 +21,11 @@ fn read_errors(entry: &'static Entry, seed: u64) -> bool {
     let mut mix = Mix::new(&shape.drive, seed);
     if seed.is_multiple_of(2) {
         model.drive.start_timing().unwrap_or_else(|error| panic!("start of timing: {error}"));
-        let commands: Vec<_> = (0..400).map(|_| mix.next()).collect();
+        let commands: Vec<_> = (0..400).map(|_| mix.draw()).collect();
         model.run_timed(commands.into_iter(), 8).unwrap_or_else(|error| panic!("{error}"));
     } else {
         for index in 0..500 {
-            let command = mix.next();
+            let command = mix.draw();
             model.count(command).unwrap_or_else(|error| panic!("request {index}, {command:?}: {error}"));
         }
     }
@@ -65,7 +65,7 @@ fn counted(entry: &'static Entry, seed: u64) -> bool {
     let Some(shape) = with_faults(entry, seed, Limits { subpages: 2048, planes: 4 }, &[]) else { return false };
     note(&shape.settings);
     let mut mix = Mix::new(&shape.drive, seed);
-    let commands: Vec<_> = (0..4000).map(|_| mix.next()).collect();
+    let commands: Vec<_> = (0..4000).map(|_| mix.draw()).collect();
     count(&mut Model::new(&shape, entry, Payload::Tag, seed), &commands, 7, 500);
     true
 }
@@ -74,7 +74,7 @@ pub fn timed(entry: &'static Entry, seed: u64) -> bool {
     let Some(shape) = with_faults(entry, seed, Limits { subpages: 2048, planes: 4 }, &[]) else { return false };
     note(&shape.settings);
     let mut mix = Mix::new(&shape.drive, seed);
-    let commands: Vec<_> = (0..2500).map(|_| mix.next()).collect();
+    let commands: Vec<_> = (0..2500).map(|_| mix.draw()).collect();
     let depth = if seed.is_multiple_of(2) { 1 } else { 16 };
     time(&mut Model::new(&shape, entry, Payload::Tag, seed), &commands, 0, depth);
     true

@@ -28,8 +28,8 @@ fn failure(test: &str, entry: &Entry, seed: u64, panic: &(dyn Any + Send)) -> St
     let last = last.map_or(String::new(), |step| format!("request {}, {:?}: ", step.number, step.command));
     let settings = story.settings.join(" --set ");
     format!(
-        "{cuts}{last}{what}\nrepeat with: MODEL_SEED={seed} MODEL_FTL={} cargo test -p palimpsest-lab --test model -- --exact \
-         {test}\n\
+        "{cuts}{last}{what}\n\
+         repeat with: MODEL_SEED={seed} MODEL_FTL={} cargo test -p palimpsest-lab --test model -- --exact {test}\n\
          its drive: --set {settings}",
         entry.name,
     )

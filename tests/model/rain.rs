@@ -86,7 +86,7 @@ fn counted(entry: &'static Entry, seed: u64) -> bool {
     fail_a_die(&mut model, &mut rng, 1500);
     cut_power(&mut model, &mut rng, 2000);
     for index in 0..1200 {
-        let command = mix.next();
+        let command = mix.draw();
         match model.count(command) {
             Ok(()) => {}
             Err(Error::WornOut(_)) => {
@@ -116,7 +116,7 @@ pub fn timed(entry: &'static Entry, seed: u64) -> bool {
     cut_power(&mut model, &mut rng, 1500);
     model.drive.start_timing().unwrap_or_else(|error| panic!("start of timing: {error}"));
     fail_a_die(&mut model, &mut rng, 1500);
-    let commands: Vec<_> = (0..1000).map(|_| mix.next()).collect();
+    let commands: Vec<_> = (0..1000).map(|_| mix.draw()).collect();
     let depth = pick(&mut rng, &[1, 4, 16]);
     model.run_timed(commands.into_iter(), depth).unwrap_or_else(|error| panic!("{error}"));
     model.check();
@@ -140,7 +140,7 @@ pub fn healthy(entry: &'static Entry, seed: u64) -> bool {
     let (mut model, mut rng) = (new_model(&shape, entry, seed), Rng::new(seed, 0x4a19));
     let mut mix = Mix::new(&shape.drive, seed);
     let mut commands: Vec<_> = fill(&shape.drive, 8).collect();
-    commands.extend((0..500).map(|_| mix.next()));
+    commands.extend((0..500).map(|_| mix.draw()));
     model.shadow.start_timing();
     model.shadow.expect_power_cut(false);
     model.drive.power.read_back = Some(shape.drive.logical_subpages());
@@ -189,7 +189,7 @@ fn after_a_cut(entry: &'static Entry, seed: u64) -> bool {
     let Some(shape) = drawn(entry, seed, &[]) else { return false };
     let (mut model, mut rng) = (new_model(&shape, entry, seed), Rng::new(seed, 0x4a18));
     let mut mix = Mix::new(&shape.drive, seed);
-    let commands: Vec<_> = (0..400).map(|_| mix.next()).collect();
+    let commands: Vec<_> = (0..400).map(|_| mix.draw()).collect();
     let failed = |error| panic!("{error}");
     model.shadow.expect_power_cut(false);
     model.drive.power.read_back = Some(shape.drive.logical_subpages());
@@ -259,7 +259,7 @@ fn failing_reads(entry: &'static Entry, seed: u64) -> bool {
     let Some(shape) = drawn(entry, seed, &errors) else { return false };
     let mut model = new_model(&shape, entry, seed);
     let mut mix = Mix::new(&shape.drive, seed);
-    let commands: Vec<_> = (0..800).map(|_| mix.next()).collect();
+    let commands: Vec<_> = (0..800).map(|_| mix.draw()).collect();
     if seed.is_multiple_of(2) {
         model.shadow.start_timing();
         model.drive.start_timing().unwrap_or_else(|error| panic!("start of timing: {error}"));
@@ -329,7 +329,7 @@ fn mutant(seed: u64, mutation: Mutation) -> Option<(bool, u64)> {
     model.drive.verify_times(Some(mutation));
     model.drive.start_timing().expect("nothing to program");
     fail_a_die(&mut model, &mut rng, 400);
-    let commands: Vec<_> = (0..600).map(|_| mix.next()).collect();
+    let commands: Vec<_> = (0..600).map(|_| mix.draw()).collect();
     let result = catch_unwind(AssertUnwindSafe(|| model.run_timed(commands.into_iter(), 4)));
     let found = matches!(&result, Ok(Err(Error::Rule(what))) if what.contains("broke the order of time"));
     let planted = model.drive.io.ledger.as_ref().and_then(|ledger| ledger.plantable().get(&mutation).copied());
@@ -370,7 +370,7 @@ fn parity_costs_a_page_for_each_stripe() {
             model.count(command).expect("room");
         }
         let mut mix = Mix::new(&shape.drive, 3);
-        (0..3000).for_each(|_| model.count(mix.next()).expect("room"));
+        (0..3000).for_each(|_| model.count(mix.draw()).expect("room"));
         let (io, data) = (&model.drive.io, u64::from(data));
         let parity = io.counters.programs[Cause::Parity as usize];
         let programs = io.counters.programs.iter().sum::<u64>() - parity;

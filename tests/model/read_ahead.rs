@@ -42,7 +42,7 @@ fn requests(shape: &Shape, seed: u64, count: usize) -> (Vec<Command>, usize) {
         let stream = rng.below(2) as usize;
         match rng.below(16) {
             0 => at[stream] = rng.below(sectors),
-            1..6 => commands.push(mix.next()),
+            1..6 => commands.push(mix.draw()),
             _ => {
                 at[stream] = if at[stream] >= sectors { 0 } else { at[stream] };
                 let extent = Extent { sector: at[stream], sectors: size.min(sectors - at[stream]) as u32 };

@@ -55,7 +55,7 @@ impl Source for Bursts {
 /// no result.
 fn shown(resolved: &Resolved, seed: u64, long: bool) -> u64 {
     let mut mix = Mix::new(&resolved.drive, seed);
-    let commands = (0..if long { 1500 } else { 260 }).map(|_| mix.next());
+    let commands = (0..if long { 1500 } else { 260 }).map(|_| mix.draw());
     let commands = planned(&resolved.drive, entry_of(&resolved.drive.ftl.name), commands);
     let arrivals = if seed.is_multiple_of(2) { Arrivals::Open } else { Arrivals::Closed { depth: 8 } };
     let mut source = Bursts { commands: commands.into_iter(), number: 0, arrivals };

@@ -157,7 +157,7 @@ pub fn lawful(entry: &'static Entry, seed: u64) -> bool {
     settings = with(&settings, &[&format!("faults.power_cuts={cuts}")]);
     note(&settings);
     let mut mix = Mix::new(&shape.drive, seed);
-    let commands: Vec<Command> = (0..400).map(|_| mix.next()).collect();
+    let commands: Vec<Command> = (0..400).map(|_| mix.draw()).collect();
     let fidelity = pick(&mut rng, &[Fidelity::Timed, Fidelity::Timed, Fidelity::Count]);
     let depth = pick(&mut rng, &[1, 8, 32]);
     match run_listed(("model.toml", entry.name, &settings), &options(seed, fidelity, "none"), commands, depth) {
@@ -239,7 +239,7 @@ fn layers_that_differ_in_name_alone_compare_equal() {
         let own = ["ssd.over_provisioning=80%", "ftl.read=page", buffer];
         let settings = with(&crate::drives::plain(2, 24, 8, 4), &own);
         let mut mix = Mix::new(&crate::drives::build("subpage", &settings).expect("a drive").drive, 5);
-        let commands: Vec<Command> = (0..600).map(|_| mix.next()).collect();
+        let commands: Vec<Command> = (0..600).map(|_| mix.draw()).collect();
         let results = ["subpage", "page-fgm"].map(|name| {
             let drive = ("model.toml", name, &settings[..]);
             let outcome = run_listed(drive, &options(3, Fidelity::Timed, "none"), commands.clone(), 8);

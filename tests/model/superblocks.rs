@@ -69,7 +69,7 @@ pub fn life(entry: &'static Entry, seed: u64) -> bool {
     let payload = if seed.is_multiple_of(3) { Payload::Bytes } else { Payload::Tag };
     let mut model = Model::new(&shape, entry, payload, seed);
     let mut mix = Mix::new(&shape.drive, seed);
-    let commands: Vec<_> = (0..800).map(|_| mix.next()).collect();
+    let commands: Vec<_> = (0..800).map(|_| mix.draw()).collect();
     let failed = |error| panic!("{error}");
     let timed = seed.is_multiple_of(2);
     if timed {
@@ -102,7 +102,7 @@ pub fn with_spare(entry: &'static Entry, shape: &Shape) -> Option<Shape> {
 /// Serves 500 requests, timed, while the power fails every `least` operations or up to 100 more, in the mean.
 pub fn run_through_cuts(model: &mut Model, rng: &mut Rng, seed: u64, least: u64) {
     let mut mix = Mix::new(&model.config, seed);
-    let commands: Vec<_> = (0..500).map(|_| mix.next()).collect();
+    let commands: Vec<_> = (0..500).map(|_| mix.draw()).collect();
     let failed = |error| panic!("{error}");
     model.shadow.start_timing();
     model.shadow.expect_power_cuts(false);
@@ -200,7 +200,7 @@ fn counts_are_those_of_blocks_as_large() {
                 model.count(command).expect("room");
             }
             let mut mix = Mix::new(&shape.drive, 3);
-            (0..3000).for_each(|_| model.count(mix.next()).expect("room"));
+            (0..3000).for_each(|_| model.count(mix.draw()).expect("room"));
             model.check();
             let io = &model.drive.io;
             (io.counters.programs, io.counters.reads, io.nand().counters().erases)

@@ -122,7 +122,7 @@ fn run(entry: &'static Entry, seed: u64, window: Option<Window>) -> Option<Model
     model.drive.start_timing().unwrap_or_else(|error| panic!("{error}"));
     window.into_iter().for_each(|window| model.drive.engine.record(window));
     let mut mix = Mix::new(&model.config, seed);
-    let commands: Vec<_> = (0..120).map(|_| mix.next()).collect();
+    let commands: Vec<_> = (0..120).map(|_| mix.draw()).collect();
     model.run_timed(commands.into_iter(), 1 + seed as u32 % 9).unwrap_or_else(|error| panic!("{error}"));
     Some(model)
 }

@@ -239,7 +239,7 @@ fn areas_survive_a_cut_at_every_operation() {
     for seed in 0..4 {
         let mut mix = Mix::new(&shape.drive, seed);
         mix.trims = 30;
-        let commands: Vec<_> = fill(&shape.drive, 16).chain((0..200).map(|_| mix.next())).collect();
+        let commands: Vec<_> = fill(&shape.drive, 16).chain((0..200).map(|_| mix.draw())).collect();
         let none = Cuts { first: u64::MAX, in_recovery: Vec::new(), second: None };
         let mut whole = Powered::new(&shape, entry("zns"), seed);
         assert!(whole.run(&shape, &commands, &none), "seed {seed}: the drive ends");

@@ -31,7 +31,7 @@ def test_one_case_repeats(palimpsest: Command) -> None:
     assert (found["layer"], found["seed"], found["broken"]) == ("subpage", 1, None)
     rows = {row["kind"]: row for row in found["rows"] if row["cases"]}
     assert set(rows) == {"cuts"}
-    assert rows["cuts"]["cuts"] == rows["cuts"]["cases"] - 1 > 50
+    assert 50 < rows["cuts"]["cuts"] < rows["cuts"]["cases"]
 
 
 @CONTRACT
@@ -42,7 +42,7 @@ def test_one_case_repeats(palimpsest: Command) -> None:
         (["page", "--case", "cut:1"], "error: --case cut:1: there is no such case; expected KIND:NUMBER such as "),
         (["page", "--set", "ftl.victm=fifo"], "error: --set ftl.victm=fifo: unknown key"),
         (["page", "--set", "ftl.victim=fiffo"], "error: --set ftl.victim=fiffo: "),
-        (["page", "--seconds", "none"], "error: --seconds: expected a whole number"),
+        (["page", "--seconds", "none"], "error: --seconds: not a number; expected one such as"),
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else "",
 )

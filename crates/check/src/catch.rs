@@ -1,5 +1,5 @@
-//! Panics as values: message and place. The hook of the process prints nothing for a panic that is caught here. Ignored:
-//! panics of other threads, which the earlier hook prints.
+//! Panics as values: message and place. The hook of the process prints nothing for a panic that is caught here.
+//! Ignored: panics of other threads, which the earlier hook prints.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};

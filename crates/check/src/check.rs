@@ -109,7 +109,7 @@ pub fn check(entry: &'static Entry, options: &Options, watch: &mut dyn Watch) ->
                 return Ok(checked);
             }
             let seed = Rng::new(options.seed, 0xc4ec).next_u64().wrapping_add(number) % (1 << 40);
-            match run(entry, kind, seed, &options.settings, (&mut checked.rows[row], done), watch) {
+            match run(entry, kind, seed, options, (&mut checked.rows[row], done), watch) {
                 Ok(true) => supported = true,
                 Ok(false) => checked.rows[row].supported = checked.rows[row].cases > 0,
                 Err(Stop::Interrupted) => return Err(Error::Interrupted),
@@ -188,11 +188,11 @@ fn run(
     entry: &'static Entry,
     kind: &Kind,
     seed: u64,
-    settings: &[String],
+    options: &Options,
     (row, done): (&mut Row, u64),
     watch: &mut dyn Watch,
 ) -> std::result::Result<bool, Stop> {
-    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+    let settings: Vec<&str> = options.settings.iter().map(String::as_str).collect();
     // Changes the residue for kinds that use seeds modulo a small number.
     let mut draws = (0..MOST_DRAWS).map(|draw| seed + draw * 1_000_003);
     let Some(trial) = draws.find_map(|seed| (kind.draw)(entry, seed, &settings)) else { return Ok(false) };
@@ -210,7 +210,7 @@ fn run(
         if watch.stops(Progress { phase: "check", done }) {
             return Err(Stop::Interrupted);
         }
-        if watch.is_over() {
+        if options.case.is_none() && watch.is_over() {
             break;
         }
         play(trial.with_form(form), watch)?;

@@ -1,5 +1,5 @@
-//! Runs whose host is idle between groups of requests, when the layer collects and the drive patrols; with power cuts on
-//! some drives. Every read is verified, and the times too.
+//! Runs whose host is idle between groups of requests, when the layer collects and the drive patrols; with power cuts
+//! on some drives. Every read is verified, and the times too.
 
 use crate::drives::{Limits, Shape, build, draw, with};
 use crate::file_systems;
@@ -71,7 +71,7 @@ pub fn requests(shape: &Shape, seed: u64) -> Vec<Command> {
     let mut mix = Mix::new(&shape.drive, seed);
     let page = u64::from(shape.drive.geometry.page_bytes()) / 512;
     let mut commands: Vec<Command> = fill(&shape.drive, page).collect();
-    commands.extend((0..300).map(|_| mix.next()));
+    commands.extend((0..300).map(|_| mix.draw()));
     commands.extend(sweep(&shape.drive, RequestKind::Read, 5));
     commands
 }

@@ -33,9 +33,9 @@ impl States for Memory {
 }
 
 /// Requests one after the other.
-pub struct Listed(pub std::vec::IntoIter<Command>);
+pub struct Listed<T>(pub T);
 
-impl Source for Listed {
+impl<T: Iterator<Item = Command>> Source for Listed<T> {
     fn next_request(&mut self) -> Result<Option<Request>> {
         Ok(self.0.next().map(|command| Request::new(0, command)))
     }
@@ -69,7 +69,7 @@ pub fn compare(entry: &Entry, shape: &Shape, commands: &[Command], seed: u64) ->
             operations: None,
             strict: false,
         };
-        let mut source = Listed(commands.to_vec().into_iter());
+        let mut source = Listed(commands.iter().copied());
         let outcome = run_from(&resolved, &mut source, &options, &mut |_| ControlFlow::Continue(()), &mut memory);
         let summary = outcome.unwrap_or_else(|error| panic!("{error}")).summary;
         serde_json::to_string(&summary).expect("a result can be printed")

@@ -106,7 +106,7 @@ fn timed(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<Trial> {
 /// Requests of all kinds on a new drive.
 fn mixed(shape: &Shape, seed: u64, count: usize) -> Vec<Command> {
     let mut mix = Mix::new(&shape.drive, seed);
-    (0..count).map(|_| mix.next()).collect()
+    (0..count).map(|_| mix.draw()).collect()
 }
 
 fn faults(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<Trial> {
@@ -279,7 +279,7 @@ fn read_ahead(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<Trial> 
     let step = pick(&mut rng, &[1, subpage, 2 * subpage + 1]);
     for read in crate::workload::sweep(&shape.drive, palimpsest_lab::geometry::RequestKind::Read, step).take(600) {
         commands.push(read);
-        commands.extend((rng.below(6) == 0).then(|| mix.next()));
+        commands.extend((rng.below(6) == 0).then(|| mix.draw()));
     }
     let form = Form::Timed { counted, depth: pick(&mut rng, &[1, 2, 16]) };
     Some(Trial { payload: payload_of(entry, seed), ..trial(entry, shape, seed, form, commands) })

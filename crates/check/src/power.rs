@@ -331,7 +331,7 @@ pub fn workload(shape: &Shape, seed: u64, overwrites: usize) -> Vec<Command> {
     let mut mix = Mix::new(&shape.drive, seed);
     let page = u64::from(shape.drive.geometry.page_bytes()) / 512;
     let mut commands: Vec<Command> = fill(&shape.drive, page).collect();
-    commands.extend((0..overwrites).map(|_| mix.next()));
+    commands.extend((0..overwrites).map(|_| mix.draw()));
     commands
 }
 

@@ -21,7 +21,7 @@ pub fn requests(shape: &Shape, seed: u64) -> Vec<Command> {
     let mut rng = Rng::new(seed, 0x5e9);
     let mut mix = Mix::new(&shape.drive, seed);
     let page_sectors = u64::from(shape.drive.geometry.page_bytes()) / 512;
-    let mut commands: Vec<Command> = (0..60).map(|_| mix.next()).collect();
+    let mut commands: Vec<Command> = (0..60).map(|_| mix.draw()).collect();
     let step = pick(&mut rng, &[page_sectors, 1 + page_sectors / 2, 3 * page_sectors]);
     commands.extend(fill(&shape.drive, step));
     if rng.below(3) == 0 {
@@ -30,13 +30,13 @@ pub fn requests(shape: &Shape, seed: u64) -> Vec<Command> {
     let target = 5 * shape.drive.logical_bytes() / 512;
     let mut written = 0;
     while written < target {
-        let command = mix.next();
+        let command = mix.draw();
         if command.kind == RequestKind::Write {
             written += u64::from(command.extent.sectors);
         }
         commands.push(command);
     }
-    commands.extend((0..10).map(|_| mix.next()));
+    commands.extend((0..10).map(|_| mix.draw()));
     commands
 }
 

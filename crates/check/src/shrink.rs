@@ -192,7 +192,7 @@ impl Search<'_> {
     fn tiny(&mut self, failed: &Trial, shape: &Shape, seed: u64) -> bool {
         let mut mix = Mix::new(&shape.drive, seed);
         let mut commands: Vec<Command> = fill(&shape.drive, shape.drive.logical_bytes() / 512).collect();
-        commands.extend((0..40).map(|_| mix.next()));
+        commands.extend((0..40).map(|_| mix.draw()));
         let drawn = Trial { shape: shape.clone(), seed, is_bare: true, ..failed.with_commands(commands) };
         match &failed.form {
             Form::Cut(cuts) => self.cut_somewhere(&drawn.with_form(Form::Cut(Cuts { first: 1, ..cuts.clone() })), 200),

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 static CUTS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    static STORY: RefCell<Story> = const { RefCell::new(Story { settings: Vec::new(), cuts: String::new(), steps: Vec::new() }) };
+    static STORY: RefCell<Story> = RefCell::default();
 }
 
 /// A request as the drive got it.

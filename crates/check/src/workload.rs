@@ -48,7 +48,7 @@ impl Mix {
     }
 
     /// The next request.
-    pub fn next(&mut self) -> Command {
+    pub fn draw(&mut self) -> Command {
         let roll = self.rng.below(100);
         let kind = match roll {
             roll if roll < self.reads => RequestKind::Read,

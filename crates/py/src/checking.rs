@@ -64,7 +64,7 @@ fn layer(name: &str) -> PyResult<&'static Entry> {
     find_layer(name).ok_or_else(unknown)
 }
 
-/// Checks a layer for some seconds; returns what passed or what broke, as JSON.
+/// Checks a layer for some seconds; returns counts of the cases, and the failure if there is one, as JSON.
 #[pyfunction]
 pub fn check_layer(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
     let CheckOptions { layer: name, set, seed, seconds, case } = parse(options_json)?;

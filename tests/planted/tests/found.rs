@@ -1,5 +1,5 @@
-//! Every planted fault is found within a minute, with a short history that repeats; the layer without a fault passes, as
-//! do the layers of the registry.
+//! Every planted fault is found within a minute, with a short history that repeats; the layer without a fault passes,
+//! as do the layers of the registry.
 
 use palimpsest_check::check::{Checked, Options, check};
 use palimpsest_check::trial::{Progress, Watch};
