@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ._core import version as _version
     from .api import Ssd, compare, fio, load, replicate, run, serve_nvme, trace
     from .drives import Drive
-    from .errors import DeviceError, Error, InputError, Interrupted, PolicyError, RuleError, WorkloadIoError
+    from .errors import DeviceError, Error, InputError, Interrupted, LayerError, PolicyError, RuleError, WorkloadIoError
     from .fits import fit
     from .states import keep_states
     from .sweeps import Sweep, sweep
@@ -40,15 +40,24 @@ if TYPE_CHECKING:
     __version__: str = _version()
 
 __all__ = [
-    "Comparison", "DeviceError", "Drive", "Error", "InputError", "Interrupted", "PolicyError", "Result", "RuleError",
-    "Ssd", "Sweep", "WorkloadIoError", "__version__", "compare", "fio", "fit", "keep_states", "load", "replicate",
-    "run", "serve_nvme", "sweep", "trace",
+    "Comparison", "DeviceError", "Drive", "Error", "InputError", "Interrupted", "LayerError", "PolicyError", "Result",
+    "RuleError", "Ssd", "Sweep", "WorkloadIoError", "__version__", "compare", "fio", "fit", "keep_states", "load",
+    "replicate", "run", "serve_nvme", "sweep", "trace",
 ]  # fmt: skip
 
 _MODULES = {
     "api": ("Ssd", "compare", "fio", "load", "replicate", "run", "serve_nvme", "trace"),
     "drives": ("Drive",),
-    "errors": ("DeviceError", "Error", "InputError", "Interrupted", "PolicyError", "RuleError", "WorkloadIoError"),
+    "errors": (
+        "DeviceError",
+        "Error",
+        "InputError",
+        "Interrupted",
+        "LayerError",
+        "PolicyError",
+        "RuleError",
+        "WorkloadIoError",
+    ),
     "fits": ("fit",),
     "states": ("keep_states",),
     "sweeps": ("Sweep", "sweep"),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, cast
 
-from . import _core, engine, frames, policies, states, tenants, timelines, traces, units
+from . import _core, engine, frames, layers, policies, states, tenants, timelines, traces, units
 from .engine import Progress
 from .errors import Error, InputError
 from .intervals import METHODS
@@ -100,16 +100,17 @@ class Ssd:
 
     Args:
         ssd: preset (`palimpsest list ssds`) or path of a TOML file.
-        ftl: translation layer (`palimpsest list ftls`); None for the layer of the preset.
+        ftl: translation layer (`palimpsest list ftls`), or a class (`palimpsest.layers`); None for the layer of the
+            preset.
         **overrides: configuration keys with values. Quantities carry units, as in `"16KiB"` or `"35us"`.
 
     Raises:
         InputError: the drive, layer or key is unknown, or a value is out of range.
     """
 
-    def __init__(self, ssd: str | Path = _DEFAULT.ssd, /, ftl: str | None = None, **overrides: object) -> None:
+    def __init__(self, ssd: str | Path = _DEFAULT.ssd, /, ftl: str | type | None = None, **overrides: object) -> None:
         self.ssd = str(ssd)
-        self.ftl = ftl
+        self.ftl = layers.name_of(ftl)
         self.overrides = _assignments(overrides)
         self._config = _core.show(self.ssd, self.ftl, list(self.overrides))
 
@@ -173,25 +174,24 @@ def _named(workload: Workload) -> str:
     return str(workload)
 
 
-def _expect_names(ssd: object, ftl: object) -> None:
-    """Raises InputError for values that name no drive or no layer."""
+def _expect_drive(ssd: object) -> None:
+    """Raises InputError for a value that names no drive."""
     if not isinstance(ssd, str | Path | Ssd):
         raise InputError(f"ssd: expected a preset, the path of a TOML file, or an Ssd, found {ssd!r}")
-    if ftl is not None and not isinstance(ftl, str):
-        raise InputError(f"ftl: expected the name of one layer (`compare` takes several), found {ftl!r}")
 
 
-def _options(workload: Workload, ssd: str | Path | Ssd, ftl: str | None, settings: Settings) -> RunOptions:
+def _options(workload: Workload, ssd: str | Path | Ssd, ftl: str | type | None, settings: Settings) -> RunOptions:
     unknown = sorted(settings.keys() - Settings.__annotations__.keys())
     if unknown:
         expected = ", ".join(Settings.__annotations__)
         raise TypeError(f"unexpected option {unknown[0]!r}; expected one of {expected}")
-    _expect_names(ssd, ftl)
+    _expect_drive(ssd)
     drive = ssd if isinstance(ssd, Ssd) else None
     requests, warmup = settings.get("requests"), settings.get("warmup")
     operations = settings.get("operations", False)
     return RunOptions(
-        ssd=drive.ssd if drive else str(ssd), ftl=ftl or (drive.ftl if drive else None), workload=_named(workload),
+        ssd=drive.ssd if drive else str(ssd), ftl=layers.name_of(ftl) or (drive.ftl if drive else None),
+        workload=_named(workload),
         overrides=(drive.overrides if drive else ()) + _assignments(_mapping(settings.get("overrides", {})))
         + _assignments(policies.keys(_mapping(settings.get("policies", {})))),
         precondition=settings.get("precondition", _DEFAULT.precondition),
@@ -248,7 +248,7 @@ def trace(
     Arguments are as in `palimpsest.run`; a generated workload is laid out on `ssd`. Raises InputError for a wrong
     option; `info` opens the file.
     """
-    _expect_names(ssd, None)
+    _expect_drive(ssd)
     options = traces.TraceOptions(
         workload=_named(workload), ssd=str(ssd),
         requests=None if requests is None else _whole("requests", requests, 1), seed=_whole("seed", seed, 0),
@@ -261,7 +261,7 @@ def run(
     workload: Workload = _DEFAULT.workload,
     *,
     ssd: str | Path | Ssd = _DEFAULT.ssd,
-    ftl: str | None = None,
+    ftl: str | type | None = None,
     progress: Progress | None = None,
     alone: bool = False,
     **settings: Unpack[Settings],
@@ -272,7 +272,7 @@ def run(
         workload: preset, trace file, fio job file, specification (see `fio`), or data frame with the columns of the
             trace format `parquet`.
         ssd: preset, TOML file or `Ssd`.
-        ftl: translation layer; None for the layer of the drive.
+        ftl: translation layer, or a class; None for the layer of the drive.
         progress: called about ten times a second with phase, requests done, requests expected (0 if unknown) and
             simulated nanoseconds. An exception of this function ends the run.
         alone: run each tenant (section of a job file, volume of a trace) alone too: `tenants` of the result then have
@@ -306,7 +306,7 @@ def serve_nvme(
     command: str,
     *,
     ssd: str | Path | Ssd = _DEFAULT.ssd,
-    ftl: str | None = None,
+    ftl: str | type | None = None,
     listen: str = "127.0.0.1:0",
     nqn: str | None = None,
     block: int = 4096,
@@ -323,7 +323,7 @@ def serve_nvme(
     Args:
         command: gets the address as `$uri`, `nvme+tcp://HOST:PORT/NQN`.
         ssd: preset, TOML file or `Ssd`.
-        ftl: translation layer; None for the layer of the drive.
+        ftl: translation layer, or a class; None for the layer of the drive.
         listen: `HOST:PORT`; port 0 is any free one.
         nqn: name of the subsystem; None makes one from the drive and the seed.
         block: bytes of a logical block, 512 or 4096.
@@ -380,7 +380,7 @@ def _check(runs: Sequence[RunOptions]) -> None:
 
 
 def replicate(
-    ftls: Sequence[str] | Mapping[str, Mapping[str, object]] | None = None,
+    ftls: Sequence[str | type] | Mapping[str, Mapping[str, object]] | None = None,
     *,
     seeds: Sequence[int],
     interval: str = "t",
@@ -409,13 +409,13 @@ def replicate(
     return replicated(runs, chosen, interval, jobs)
 
 
-def _labelled(base: RunOptions, ftls: Sequence[str] | Mapping[str, Mapping[str, object]]) -> list[RunOptions]:
+def _labelled(base: RunOptions, ftls: Sequence[str | type] | Mapping[str, Mapping[str, object]]) -> list[RunOptions]:
     if isinstance(ftls, str) or not ftls:
         raise ValueError('expected a list of translation layers, such as ["page", "subpage"]')
     if isinstance(ftls, Mapping):
         texts = [f"{label}:{','.join(_assignments(changes))}" for label, changes in ftls.items()]
         return [base.labelled(text) for text in texts]
-    return [base.with_ftl(ftl) for ftl in ftls]
+    return [base.with_ftl(layers.name_of(ftl)) for ftl in ftls]
 
 
 def load(folder: str | Path) -> Result | Comparison:
@@ -430,7 +430,7 @@ def load(folder: str | Path) -> Result | Comparison:
 
 
 def compare(
-    ftls: Sequence[str] | Mapping[str, Mapping[str, object]],
+    ftls: Sequence[str | type] | Mapping[str, Mapping[str, object]],
     *,
     ssd: str | Path | Ssd = _DEFAULT.ssd,
     workload: Workload = _DEFAULT.workload,

@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from . import _core
 from .errors import InputError
+from .layers import name_of
 from .policies import keys as policy_keys
 from .result import Result
 
@@ -95,7 +96,7 @@ class Drive:
 
     Args:
         ssd: preset (`palimpsest list ssds`) or path of a TOML file.
-        ftl: translation layer; None for the layer of the preset.
+        ftl: translation layer, or a class (`palimpsest.layers`); None for the layer of the preset.
         precondition: as `run --precondition`.
         payload: `"none"`, `"tag"` (every read and acknowledgement is verified) or `"bytes"` (reads return data).
         seed: seed of all random choices.
@@ -110,7 +111,7 @@ class Drive:
     """
 
     def __init__(
-        self, ssd: str | Path = "default", /, ftl: str | None = None, *, precondition: str = "none",
+        self, ssd: str | Path = "default", /, ftl: str | type | None = None, *, precondition: str = "none",
         payload: Literal["none", "tag", "bytes"] = "tag", seed: int = 1, workload: str = "palimpsest.Drive",
         closed_loop: bool = False, power_cuts: bool = False, policies: Mapping[str, object] | None = None,
         **overrides: object,
@@ -118,7 +119,7 @@ class Drive:
         overrides |= policy_keys(policies or {})
         keys = [f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in overrides.items()]
         self._core = _core.SimulatedDrive(
-            str(ssd), ftl, keys, precondition, payload, seed, workload, closed_loop, power_cuts
+            str(ssd), name_of(ftl), keys, precondition, payload, seed, workload, closed_loop, power_cuts
         )
 
     @property

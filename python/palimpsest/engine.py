@@ -63,7 +63,8 @@ class Unread:
 def unread(runs: Sequence[RunOptions]) -> list[Unread]:
     """Returns the settings that some runs do not read. Raises InputError for a wrong drive, layer or key."""
     known: dict[tuple[str, str | None, tuple[str, ...]], list[list[str]]] = {}
-    for run in runs:
+    # Layers in Python first: the other runs may set keys that they declare.
+    for run in sorted(runs, key=lambda run: ":" not in (run.ftl or "")):
         drive = (run.ssd, run.ftl, run.overrides)
         if drive not in known:
             known[drive] = _core.unread_keys(run.ssd, run.ftl, list(run.overrides))

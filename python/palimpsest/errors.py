@@ -3,11 +3,12 @@
 import difflib
 from collections.abc import Iterable
 
-from ._core import DeviceError, Error, InputError, Interrupted, PolicyError, RuleError, WorkloadIoError
+from ._core import DeviceError, Error, InputError, Interrupted, LayerError, PolicyError, RuleError, WorkloadIoError
 
 __all__ = [
     "EXIT_FAILURE", "EXIT_INPUT", "EXIT_INTERRUPTED", "DeviceError", "Error", "InputError", "Interrupted",
-    "PolicyError", "RuleError", "WorkloadIoError", "did_you_mean", "exit_status", "of_the_user", "one_line",
+    "LayerError", "PolicyError", "RuleError", "WorkloadIoError", "did_you_mean", "exit_status", "of_the_user",
+    "one_line",
 ]  # fmt: skip
 
 _LONGEST = 160
@@ -27,7 +28,9 @@ def exit_status(error: BaseException) -> int:
 
 def of_the_user(error: BaseException) -> BaseException | None:
     """The exception in code of the user that ended the run, without frames of the simulator; None for others."""
-    cause = error.__cause__ if isinstance(error, PolicyError) else None
+    cause = error.__cause__ if isinstance(error, PolicyError | RuleError) else None
+    if not isinstance(error, PolicyError) or isinstance(error, LayerError):
+        return cause  # The simulator calls a layer without frames of its own.
     return cause and cause.with_traceback(cause.__traceback__ and cause.__traceback__.tb_next)
 
 

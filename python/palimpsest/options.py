@@ -20,6 +20,7 @@ FIRST_OPERATIONS = "1..1000"
 """The default window of a timeline: the first measured requests."""
 
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,59}")
+_CLASS = re.compile(r"(?:[^=:]+\.py|object:\d+):(\w+)(?:@\w+)?")
 # Values may have commas: a change begins with a key.
 _CHANGES = re.compile(r",(?=(?:[a-z_]+\.[a-z_]+|ftl|ssd)=)")
 
@@ -60,12 +61,17 @@ class RunOptions:
     strict: bool = False
     label: str | None = None
 
-    def with_ftl(self, ftl: str) -> "RunOptions":
+    def with_ftl(self, ftl: str | None) -> "RunOptions":
         """The same run on another layer."""
         return replace(self, ftl=ftl)
 
     def labelled(self, text: str) -> "RunOptions":
-        """The same run with changes: `LAYER`, or `LABEL:KEY=VALUE,...` with keys, `ftl` or `ssd`. Raises InputError."""
+        """The same run with changes: `LAYER`, `FILE.py:CLASS`, or `LABEL:KEY=VALUE,...` with keys, `ftl` or `ssd`.
+
+        Raises InputError for other texts.
+        """
+        if found := _CLASS.fullmatch(text):
+            return replace(self, ftl=text, label=found[1])
         label, colon, changes = text.partition(":")
         if not _LABEL.fullmatch(label):
             expected = "expected a layer, or LABEL:KEY=VALUE,... with letters, digits, '.', '_', '+' or '-' as label"

@@ -245,21 +245,25 @@ def _load(path: str, source: bytes, digest: str) -> ModuleType:
     return module
 
 
-def _named(key: str, text: str) -> tuple[Any, str]:
-    """The class or compiled function that `FILE.py:NAME` names, and its canonical text. Raises InputError."""
+def named(text: str, expected: str) -> tuple[Any, str]:
+    """What `FILE.py:NAME` or a registered object names, and the canonical text. Raises InputError."""
+    if text in _OBJECTS:
+        return _OBJECTS[text], text
+    if text.startswith("object:"):
+        raise InputError(f"{text}: no such object in this process; expected FILE.py:CLASS")
     path, _, name = text.partition(".py:")
-    path, (name, _, expected) = f"{path}.py", name.partition("@")
+    path, (name, _, same) = f"{path}.py", name.partition("@")
     try:
         source = Path(path).read_bytes()
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}; expected a file with the class {name}") from error
     digest = hashlib.sha256(source).hexdigest()[:_DIGITS]
-    if expected and expected != digest:
-        raise InputError(f"{path}: the digest is {digest}, so this is other code; expected {expected}")
+    if same and same != digest:
+        raise InputError(f"{path}: the digest is {digest}, so this is other code; expected {same}")
     module = sys.modules.get(f"palimpsest_policy_{digest}") or _load(path, source, digest)
     found = getattr(module, name, None)
     if not isinstance(found, type) and _address(found) is None:
-        raise InputError(f"{path}: no class {name!r}; expected the name of a class with the method {_METHODS[key]}")
+        raise InputError(f"{path}: no class {name!r}; expected the name of a class with {expected}")
     return found, f"{path}:{name}@{digest}"
 
 
@@ -290,9 +294,7 @@ def read(key: str, text: str) -> str:
     if text in _OBJECTS:
         _check(key, text, _OBJECTS[text])
         return text
-    if text.startswith("object:"):
-        raise InputError(f"{text}: no such object in this process; expected FILE.py:CLASS")
-    found, canonical = _named(key, text)
+    found, canonical = named(text, f"the method {_METHODS[key]}")
     _check(key, text, _new(found, text))
     return canonical
 
@@ -302,7 +304,7 @@ def build(key: str, text: str) -> Caller:
     if text in _OBJECTS:
         policy = _OBJECTS[text]
         return Caller(text.split(":")[-1], policy if _address(policy) else copy.deepcopy(policy))
-    found, canonical = _named(key, text)
+    found, canonical = named(text, f"the method {_METHODS[key]}")
     return Caller(canonical.partition("@")[0], _new(found, text))
 
 
@@ -311,9 +313,14 @@ def register(key: str, policy: object) -> str:
     if isinstance(policy, type):
         policy = _new(policy, policy.__name__)
     _check(key, type(policy).__name__, policy)
-    known = next((text for text, each in _OBJECTS.items() if each is policy), None)
-    text = known or f"object:{next(_NUMBERS)}:{type(policy).__name__}"
-    _OBJECTS[text] = policy
+    return enter(policy, type(policy).__name__)
+
+
+def enter(value: object, name: str) -> str:
+    """The text that names `value` in this process, called `name` in messages."""
+    known = next((text for text, each in _OBJECTS.items() if each is value), None)
+    text = known or f"object:{next(_NUMBERS)}:{name}"
+    _OBJECTS[text] = value
     return text
 
 

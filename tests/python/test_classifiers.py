@@ -228,7 +228,7 @@ def test_classifiers_without_effect_are_refused(tmp_path: Path) -> None:
         ps.run(LOAD, ssd=ps.Ssd("default", ftl="fs-hotcold", **own))
     with pytest.raises(ps.InputError, match=r"ftl\.classifier"):
         ps.run(LOAD, ssd=ps.Ssd("mga-8k", ftl="mga", **own))
-    with pytest.raises(ps.InputError, match=r"ftl.classifier.*programs cannot use a drive with a policy in Python"):
+    with pytest.raises(ps.InputError, match=r"ftl.classifier.*programs cannot use a drive with code in Python"):
         ps.serve_nvme("true", ssd=_drive("page", **own))
     with pytest.raises(ps.InputError, match=r"no method classify; expected classify\(self, requests\)"):
         _run("page", policies={"ftl.classifier": object()})

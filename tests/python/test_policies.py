@@ -250,7 +250,7 @@ def test_a_file_may_name_a_compiled_function(compiled: ctypes.CDLL, tmp_path: Pa
 @pytest.mark.contract
 def test_programs_cannot_use_a_drive_with_a_policy_in_python(tmp_path: Path) -> None:
     path = _file(tmp_path, "class Mine:\n    def choose(self, blocks):\n        return 0\n")
-    with pytest.raises(ps.InputError, match="programs cannot use a drive with a policy in Python"):
+    with pytest.raises(ps.InputError, match="programs cannot use a drive with code in Python"):
         ps.serve_nvme("true", ssd="mga-8k", ftl="page", overrides={"ftl.victim": f"{path}:Mine"})
 
 

@@ -93,8 +93,7 @@ pub struct LayerFigures {
 /// Figures of reclaim unit handles (NVMe Flexible Data Placement).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PlacementFigures {
-    /// Each handle of the first reclaim group, of the next and so on, and last the controller, for units with moved
-    /// data of several handles.
+    /// Each handle, group by group, and last the controller, for units with moved data of several handles.
     pub handles: Vec<HandleFigures>,
     /// Reclaim groups.
     pub groups: u32,
@@ -117,7 +116,7 @@ pub struct HandleFigures {
     pub valid_subpages: u64,
     /// Subpages that can still be written to the unit that the handle refers to.
     pub left_subpages: u64,
-    /// Subpages of pages that the host wrote to other reclaim groups, because the group had no room.
+    /// Subpages that the host wrote to other reclaim groups, because the group had no room.
     pub spilled_subpages: u64,
 }
 
@@ -399,8 +398,7 @@ impl Unfit {
     }
 }
 
-/// Returns an [`Unfit`] from the function if a condition holds: `refuse_if!(CONDITION => KEY, ..; MESSAGE)`. The
-/// message takes arguments as `format!` does.
+/// Returns an [`Unfit`] if a condition holds: `refuse_if!(CONDITION => KEY, ..; MESSAGE)`, as `format!` takes it.
 #[macro_export]
 macro_rules! refuse_if {
     ($broken:expr => $($key:expr),+; $($what:tt)+) => {
@@ -451,6 +449,8 @@ pub struct Entry {
     /// Keys that the layer reads: its own, and keys of `log::settings` that it shares with other layers. Keys that
     /// state their readers ([`Key::readers`]) may be left out.
     pub keys: fn() -> Vec<&'static Key>,
+    /// More keys, which only the running program knows.
+    pub declared: &'static [Key],
     /// The layer below a file system, whose keys the file system uses too.
     pub below: Option<&'static Entry>,
     /// Keys that make no difference on this layer although the layer below, or a feature, reads them.
@@ -512,6 +512,7 @@ impl Entry {
         name: "",
         about: "",
         keys: Vec::new,
+        declared: &[],
         below: None,
         hides: &[],
         hot_and_cold: false,
@@ -572,7 +573,12 @@ impl Entry {
     /// True if this layer, or the layer below, lists `key`.
     pub fn lists(&self, key: &str) -> bool {
         let by_below = || self.below.is_some_and(|below| below.lists(key)) && !self.hides.contains(&key);
-        (self.keys)().iter().any(|own| own.name == key) || by_below()
+        self.all_keys().iter().any(|own| own.name == key) || by_below()
+    }
+
+    /// All keys of the layer itself.
+    pub fn all_keys(&self) -> Vec<&'static Key> {
+        (self.keys)().into_iter().chain(self.declared).collect()
     }
 
     /// Settings that a drive of the model suite needs: first those for the layer below, then this layer's.
@@ -582,7 +588,7 @@ impl Entry {
         needs
     }
 
-    /// The fewest subpages that a page of a drive of the model suite must have.
+    /// The fewest subpages of a page on drives of the model suite.
     pub fn least_subpages(&self) -> u32 {
         self.model.subpages_per_page.max(self.below.map_or(1, Entry::least_subpages))
     }

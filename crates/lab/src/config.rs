@@ -248,7 +248,7 @@ impl Resolved {
 
     /// The value and source of `key`, or `None` if there is no such key.
     pub fn key(&self, key: &str) -> Option<&ResolvedKey> {
-        schema::position(key).map(|position| &self.keys[position])
+        self.keys.iter().find(|own| own.key.name == key)
     }
 }
 
@@ -258,8 +258,10 @@ impl Resolved {
 /// # Errors
 /// [`Error::Input`] with the place of the mistake; the errors of `read_file`.
 pub fn resolve(ssd: &str, ftl: Option<&str>, overrides: &[String], read_file: ReadFile) -> Result<Resolved> {
+    // The layer first: one outside the registry has keys that the others may set.
+    let layer = ftl_overlay(ftl)?;
     let mut overlays = ssd_overlays(ssd, read_file)?;
-    overlays.push(ftl_overlay(ftl)?);
+    overlays.push(layer);
     overlays.push(Overlay::from_overrides(overrides)?);
     let (part, part_name) = load_part(&mut overlays, read_file)?;
     overlays.insert(0, part);
@@ -273,6 +275,9 @@ pub fn resolve(ssd: &str, ftl: Option<&str>, overrides: &[String], read_file: Re
     let drive = build::drive(&name, part_name.as_deref().unwrap_or(&name), &values);
     check::drive(&drive, &values)?;
     let unread = unread::find(&resolved, &overlays);
+    // Keys of other layers outside the registry depend on the history of the process.
+    let entry = find_layer(&drive.ftl.name).expect("the name was read as that of a layer");
+    resolved.retain(|key| !key.key.outside || entry.lists(key.key.name));
     Ok(Resolved { drive, keys: resolved, unread })
 }
 

@@ -1,9 +1,26 @@
-//! The registry of layers: the translation layers, the file systems above some, and the layers that a program adds.
+//! The registry of layers: the translation layers, the file systems above some, the layers that a program adds, and
+//! those that a program finds by name, such as classes in Python.
 
+use palimpsest_flash::units::parse::Parsed;
 use palimpsest_ftl_api::Entry;
-use std::sync::OnceLock;
+use std::sync::{OnceLock, RwLock};
 
 static ADDED: OnceLock<&'static [Entry]> = OnceLock::new();
+
+/// Layers outside the registry, which a program finds by name.
+pub struct Outside {
+    /// The form of their names, for messages.
+    pub form: &'static str,
+    /// The layer that a text names, under its canonical name; `None` if the text has another form. The keys of these
+    /// layers must be in tables without other keys.
+    pub read: fn(&str) -> Option<Parsed<&'static Entry>>,
+}
+
+/// The layers outside the registry, set once.
+pub static OUTSIDE: OnceLock<Outside> = OnceLock::new();
+
+/// The layers found outside the registry.
+static FOUND: RwLock<Vec<&'static Entry>> = RwLock::new(Vec::new());
 
 /// Adds layers to the registry of the process: once, and before the first configuration is read.
 ///
@@ -31,7 +48,22 @@ pub fn is_built_in(name: &str) -> bool {
     built_in().any(|entry| entry.name == name)
 }
 
-/// The layer called `name`.
+/// The layer called `name`, among those found outside the registry too.
 pub fn find_layer(name: &str) -> Option<&'static Entry> {
-    layers().find(|entry| entry.name == name)
+    layers().chain(found()).find(|entry| entry.name == name)
+}
+
+/// The layers outside the registry found so far.
+pub(crate) fn found() -> Vec<&'static Entry> {
+    FOUND.read().expect("no reader panics").clone()
+}
+
+/// Lets [`find_layer`] find `entry` from now on, if `fits` accepts the layer beside those found before.
+pub(crate) fn enter<E>(entry: &'static Entry, fits: impl FnOnce(&[&'static Entry]) -> Result<(), E>) -> Result<(), E> {
+    let mut found = FOUND.write().expect("no writer panics");
+    if !found.iter().any(|known| known.name == entry.name) {
+        fits(&found)?;
+        found.push(entry);
+    }
+    Ok(())
 }

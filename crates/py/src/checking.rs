@@ -52,16 +52,15 @@ fn traceback(error: &PyErr) -> String {
     })
 }
 
-/// The layer called `name`.
+/// The layer called `name`; the configuration knows those outside the registry.
 fn layer(name: &str) -> PyResult<&'static Entry> {
-    let unknown = || {
-        let resolved = config::resolve("default", Some(name), &[], &|_| Ok(String::new()));
-        match resolved.err() {
-            Some(CoreError::Input { what, .. }) => InputError::new_err(format!("check {name}: {what}")),
-            _ => InputError::new_err(format!("check {name}: there is no such layer; expected one of the list ftls")),
-        }
-    };
-    find_layer(name).ok_or_else(unknown)
+    let resolved = config::resolve("default", Some(name), &[], &|_| Ok(String::new()));
+    match (find_layer(name), resolved) {
+        (Some(entry), _) => Ok(entry),
+        (None, Ok(resolved)) => Ok(find_layer(&resolved.drive.ftl.name).expect("the configuration found the layer")),
+        (None, Err(CoreError::Input { what, .. })) => Err(InputError::new_err(format!("check {name}: {what}"))),
+        (None, Err(error)) => Err(raise(error)),
+    }
 }
 
 /// Checks a layer for some seconds; returns counts of the cases, and the failure if there is one, as JSON.

@@ -9,6 +9,7 @@ mod crash;
 mod drives;
 mod files;
 mod images;
+mod layers;
 mod policies;
 mod serve;
 mod states;
@@ -52,6 +53,12 @@ create_exception!(palimpsest._core, InputError, Error, "The user's input is wron
 create_exception!(palimpsest._core, DeviceError, Error, "The simulated drive failed (exit status 1).");
 create_exception!(palimpsest._core, RuleError, Error, "A translation layer broke a rule of flash (exit status 1).");
 create_exception!(palimpsest._core, PolicyError, Error, "A policy of the user raised an exception (exit status 1).");
+create_exception!(
+    palimpsest._core,
+    LayerError,
+    PolicyError,
+    "A layer of the user raised an exception (exit status 1)."
+);
 create_exception!(palimpsest._core, WorkloadIoError, Error, "Reading a workload failed (exit status 1).");
 create_exception!(palimpsest._core, Interrupted, Error, "The user ended the run (exit status 130).");
 
@@ -468,16 +475,21 @@ pub fn module(module: &Bound<'_, PyModule>, layers: &'static [Entry]) -> PyResul
         palimpsest_lab::layers::add(layers);
     }
     policies::add();
+    self::layers::add();
     let py = module.py();
     module.add("Error", py.get_type::<Error>())?;
     module.add("InputError", py.get_type::<InputError>())?;
     module.add("DeviceError", py.get_type::<DeviceError>())?;
     module.add("RuleError", py.get_type::<RuleError>())?;
     module.add("PolicyError", py.get_type::<PolicyError>())?;
+    module.add("LayerError", py.get_type::<LayerError>())?;
+    module.add("NoSpace", py.get_type::<self::layers::io::NoSpace>())?;
+    module.add("Halted", py.get_type::<self::layers::io::Halted>())?;
     module.add("WorkloadIoError", py.get_type::<WorkloadIoError>())?;
     module.add("Interrupted", py.get_type::<Interrupted>())?;
     module.add_class::<wom::WomCode>()?;
     module.add_class::<drives::SimulatedDrive>()?;
+    module.add_class::<self::layers::io::LayerIo>()?;
     module.add_class::<crash::CrashScript>()?;
     module.add_class::<crash::CrashRecording>()?;
     add_functions!(

@@ -42,13 +42,13 @@ pub fn checked<T>(value: T) -> PyResult<T> {
     raised().map_or(Ok(value), Err)
 }
 
-/// Refuses a drive with a policy in Python.
+/// Refuses a drive with a policy or a layer in Python.
 pub fn refuse(resolved: &Resolved) -> PyResult<()> {
     let values = resolved.to_json();
-    for key in [VICTIM, CLASSIFIER, PACE] {
+    for key in ["ftl.name", VICTIM, CLASSIFIER, PACE] {
         if let Some(text) = values["ftl"][&key[4..]].as_str().filter(|text| is_python(text)) {
-            let what = format!("{key} = {text}: programs cannot use a drive with a policy in Python");
-            return Err(InputError::new_err(format!("{what}; expected a built-in policy")));
+            let what = format!("{key} = {text}: programs cannot use a drive with code in Python");
+            return Err(InputError::new_err(format!("{what}; expected built-in policies and layers")));
         }
     }
     Ok(())
@@ -60,10 +60,16 @@ pub fn has_raised() -> bool {
 }
 
 /// Keeps the first exception.
-fn keep(error: PyErr) {
+pub fn keep(error: PyErr) {
     RAISED.with_borrow_mut(|raised| {
         raised.get_or_insert(error);
     });
+}
+
+/// Keeps `error`, which `cause` caused, as [`keep`].
+pub fn keep_caused(error: PyErr, cause: PyErr) {
+    Python::attach(|py| error.set_cause(py, Some(cause)));
+    keep(error);
 }
 
 /// Adds policies in Python to those of the process.
@@ -81,7 +87,8 @@ fn helper<'py>(py: Python<'py>, function: &str, key: &str, text: &str) -> PyResu
     py.import("palimpsest.policies")?.call_method1(function, (key, text))
 }
 
-fn is_python(text: &str) -> bool {
+/// Whether `text` names code in Python.
+pub fn is_python(text: &str) -> bool {
     text.contains(".py:") || text.starts_with("object:")
 }
 

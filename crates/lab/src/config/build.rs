@@ -24,7 +24,7 @@ pub(super) struct Values<'a> {
 impl<'a> Values<'a> {
     /// The values of `resolved`, one for each of [`schema::keys`], in that order. The layer fixes some.
     pub fn new(resolved: &'a [ResolvedKey]) -> Self {
-        debug_assert_eq!(resolved.len(), schema::keys().len());
+        debug_assert!(resolved.len() <= schema::keys().len());
         let name = resolved[schema::index("ftl.name")].value.to_text();
         let values = resolved.iter().map(|key| (key.key.name, key.value.clone()));
         let settings = Settings::new(&name, values);

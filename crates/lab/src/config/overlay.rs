@@ -23,6 +23,9 @@ pub(super) struct Setting {
     pub place: String,
 }
 
+/// The key that is read before the others, because a layer outside the registry has keys of its own.
+const LAYER: &str = "ftl.name";
+
 /// The author of an overlay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Origin {
@@ -80,6 +83,7 @@ impl Overlay {
         })?;
         let mut found = Vec::new();
         flatten(document.as_table(), "", &mut found);
+        found.sort_by_key(|(name, ..)| name != LAYER);
         let mut overlay = Overlay { origin: Origin::File, ..Overlay::default() };
         let ends: Vec<usize> = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n').map(|(at, _)| at).collect();
         for (name, raw, span) in found {
@@ -102,7 +106,9 @@ impl Overlay {
     /// [`Error::Input`] at `--set key=value`: as for a file.
     pub fn from_overrides(overrides: &[String]) -> Result<Overlay> {
         let mut overlay = Overlay::default();
-        for text in overrides {
+        let names_layer = |text: &str| text.split_once('=').is_some_and(|(name, _)| name.trim() == LAYER);
+        let (first, then) = overrides.iter().partition::<Vec<_>, _>(|text| names_layer(text));
+        for text in first.into_iter().chain(then) {
             let place = format!("--set {}", shown(text));
             let Some((name, value)) = text.split_once('=').filter(|(name, _)| !name.trim().is_empty()) else {
                 return Err(Error::input(place, "expected key=value, such as part.nop=4"));

@@ -1,7 +1,7 @@
 //! The schema: all keys declared by parts of a drive, the host and layers, in the order of printing.
 
 use super::notation::read_bare;
-use crate::layers::layers;
+use crate::layers::{OUTSIDE, enter, found, layers};
 use palimpsest_flash::nand::errors::{self, growth};
 use palimpsest_flash::nand::{part, wear};
 use palimpsest_flash::units::parse::Parsed;
@@ -16,7 +16,7 @@ use palimpsest_sim::settings::{CONTROLLER, ENGINE, READ_AHEAD};
 use palimpsest_workload::namespaces::Shares;
 use palimpsest_workload::settings::{BUFFER, HOST};
 use std::ops::Deref;
-use std::sync::OnceLock;
+use std::sync::RwLock;
 
 keys! {
     /// Settings of the drive as a whole.
@@ -63,10 +63,16 @@ fn layer_names() -> Vec<&'static str> {
 }
 
 fn expected_layers() -> String {
-    format!("one of {}", layer_names().join(", "))
+    let outside = OUTSIDE.get().map_or_else(String::new, |outside| format!(", {}", outside.form));
+    format!("one of {}{outside}", layer_names().join(", "))
 }
 
 fn layer_name(text: &str) -> Parsed<String> {
+    if let Some(outside) = OUTSIDE.get().and_then(|outside| (outside.read)(text)) {
+        let entry = outside?;
+        enter(entry, |found| fits(entry, found))?;
+        return Ok(entry.name.into());
+    }
     if layer_names().contains(&text) {
         return Ok(text.into());
     }
@@ -84,6 +90,8 @@ pub struct Known {
     pub doc: String,
     /// The value if nothing sets the key; `None` if another key or the drive determines the value.
     pub fallback: Option<Value>,
+    /// True for a key of layers outside the registry alone.
+    pub outside: bool,
 }
 
 impl Deref for Known {
@@ -100,24 +108,62 @@ impl PartialEq for Known {
     }
 }
 
-/// All keys in the order of printing: table by table.
+/// All keys in the order of printing: table by table. The tables of layers outside the registry are last, so the
+/// position of a key never changes.
 pub fn keys() -> &'static [Known] {
-    static GATHERED: OnceLock<Vec<Known>> = OnceLock::new();
-    GATHERED.get_or_init(gather)
+    static GATHERED: RwLock<(usize, &[Known])> = RwLock::new((0, &[]));
+    let found = found();
+    let (layers, known) = *GATHERED.read().expect("no reader panics");
+    if !known.is_empty() && layers == found.len() {
+        return known;
+    }
+    let mut gathered = GATHERED.write().expect("no reader panics");
+    *gathered = (found.len(), gather(&found).leak());
+    gathered.1
 }
 
-fn gather() -> Vec<Known> {
+/// Refuses the layer `entry` outside the registry if its keys are not in tables of their own, or differ from those of
+/// the layers `found`.
+fn fits(entry: &Entry, found: &[&'static Entry]) -> Parsed<()> {
+    let known = gather(found);
+    for key in entry.all_keys() {
+        let table = key.split().0;
+        // A key of the drive or of the registry is the same declaration.
+        let is_same = |known: &Known| {
+            let declared = |key: &Key| (key.doc, key.default, format!("{:?} {:?}", key.value_type, key.needs));
+            declared(known.key) == declared(key)
+        };
+        match known.iter().find(|known| known.name == key.name) {
+            Some(twin) if is_same(twin) => {}
+            Some(twin) => {
+                return Err(format!("{} is also a key of others ({}); expected another name", key.name, twin.doc));
+            }
+            None if known.iter().any(|known| known.split().0 == table && !known.outside) => {
+                return Err(format!(
+                    "{}: {table} is a table of the drive; expected a table of the layer's own",
+                    key.name
+                ));
+            }
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+fn gather(found: &[&'static Entry]) -> Vec<Known> {
     let of_drive =
         keys_of(&[SSD, part::SHAPE_AND_TIMES, wear::KEYS, growth::OF_PART, part::CORRUPTION_AND_ENERGIES, LAYER]);
     let mut around =
         keys_of(&[ENGINE, HOST, BUFFER, CONTROLLER, QUEUES, READ_AHEAD, errors::KEYS, growth::TEMPERATURE]);
     around.extend(FAULTS.iter().flat_map(|fault| fault.keys));
-    let of_layers = layers().flat_map(|entry| (entry.keys)());
+    let of_layers = layers().flat_map(|entry| entry.all_keys());
     // A key that both a layer and its surroundings list keeps the place of the surroundings.
     let is_around = |key: &Key| around.iter().any(|around| around.name == key.name);
     let of_layers: Vec<&Key> = log::keys().into_iter().chain(of_layers).filter(|key| !is_around(key)).collect();
     let (of_drive, of_layers) = (of_drive.into_iter().map(|key| (key, true)), of_layers.into_iter());
-    let all = of_drive.chain(of_layers.map(|key| (key, false))).chain(around.into_iter().map(|key| (key, true)));
+    let all = of_drive.chain(of_layers.map(|key| (key, false))).chain(around.iter().map(|&key| (key, true)));
+    let outside = found.iter().flat_map(|entry| entry.all_keys()).map(|key| (key, false));
+    let all = all.chain(outside);
     let mut known: Vec<Known> = Vec::new();
     for (key, is_of_drive) in all {
         match known.iter().find(|known| known.name == key.name) {
@@ -125,7 +171,7 @@ fn gather() -> Vec<Known> {
             None => known.push(Known::new(key, is_of_drive)),
         }
     }
-    say_layers(&mut known);
+    say_layers(&mut known, found);
     // New keys of an existing table follow the keys of that table.
     let mut tables: Vec<&str> = Vec::new();
     for known in &known {
@@ -146,7 +192,7 @@ impl Known {
             Fallback::Same(_) | Fallback::Required => None,
         };
         let layers = (!is_of_drive || !key.readers.is_empty()).then(Vec::new);
-        Known { key, layers, doc: key.doc.into(), fallback }
+        Known { key, layers, doc: key.doc.into(), fallback, outside: false }
     }
 
     /// Whether the layer `entry` may read the key, if the conditions on other keys hold.
@@ -177,14 +223,18 @@ fn is_read_on(known: &[Known], key: &Key, entry: &Entry) -> bool {
 }
 
 /// Fills in [`Known::layers`], and names the layers in [`Known::doc`].
-fn say_layers(known: &mut [Known]) {
+fn say_layers(known: &mut [Known], found: &[&'static Entry]) {
     for at in 0..known.len() {
         if known[at].layers.is_none() {
             continue;
         }
         let reads = |entry: &Entry| is_read_on(known, &known[at], entry);
-        let names = layers().filter(|entry| reads(entry) && !entry.below.is_some_and(reads)).map(|entry| entry.name);
-        let names: Vec<&str> = names.collect();
+        let bare = |entry: &&'static Entry| reads(entry) && !entry.below.is_some_and(&reads);
+        let mut names: Vec<&str> = layers().filter(bare).map(|entry| entry.name).collect();
+        if names.is_empty() {
+            names.extend(found.iter().copied().filter(bare).map(|entry| entry.name));
+            known[at].outside = true;
+        }
         assert!(!names.is_empty(), "no layer reads {}", known[at].name);
         known[at].doc = format!("{}: {}", short(&names), known[at].key.doc);
         known[at].layers = Some(names);

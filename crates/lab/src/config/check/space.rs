@@ -151,6 +151,9 @@ pub(super) fn percent(hundredths: u64) -> String {
 
 /// Collection must be able to stop: a full drive never has more free blocks than spare blocks.
 pub(super) fn thresholds(drive: &DriveConfig) -> Fit {
+    if !entry_of(drive).lists("ftl.gc_stop") {
+        return Ok(());
+    }
     let blocks = drive.geometry.blocks_per_plane;
     let (start, stop) = (u64::from(drive.log.gc_start.of(blocks)), u64::from(drive.log.gc_stop.of(blocks)));
     let most = all_spare(drive).saturating_sub(reserved(drive, blocks)) - 1;

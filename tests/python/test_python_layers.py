@@ -1,0 +1,251 @@
+"""Layers in Python: equal to the layer in Rust, verified on every kind of drive, and with clear errors."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from ring import Ring
+
+import palimpsest as ps
+from conftest import Command
+from palimpsest.layers import Io, Key
+from test_own_layer import command, library, said  # noqa: F401  # a fixture
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+EXAMPLE = ROOT / "examples" / "python" / "ring.py"
+
+SMALL: dict[str, Any] = {
+    "ssd.channels": 2,
+    "ssd.blocks_per_plane": 24,
+    "part.pages_per_block": 16,
+    "ssd.over_provisioning": "30%",
+}
+JOB = "rw=randrw,bsrange=512-24k,norandommap,n=4000,iodepth=4"
+DRIVES: dict[str, tuple[dict[str, object], list[str]]] = {
+    "timed": ({}, ["--check"]),
+    "counted": ({}, ["--fidelity=count"]),
+    "bytes": ({"ftl.read": "dma"}, ["--payload=bytes"]),
+    "cuts": ({"faults.power_cuts": "every:700"}, []),
+    "counted cuts": ({"faults.power_cuts": "every:700"}, ["--fidelity=count"]),
+    "failures": (
+        {"faults.program_fail": "0.02%", "faults.erase_fail": "0.1%", "faults.initial_bad": "3%"},
+        ["--check"],
+    ),
+    "parity": ({"ftl.rain": "1", "ssd.over_provisioning": "60%"}, ["--check"]),
+}
+
+
+def figures(result: dict[str, Any]) -> dict[str, Any]:
+    """A result without names, times of the simulator and places of files."""
+    return {key: value for key, value in result.items() if key not in ("sim", "provenance", "config", "label", "ftl")}
+
+
+@pytest.mark.parametrize("kind", DRIVES)
+def test_it_equals_the_layer_in_rust(kind: str, library: Path) -> None:  # noqa: F811
+    settings, options = DRIVES[kind]
+    sets = [f"--set={key}={value}" for key, value in {**SMALL, **settings}.items()]
+    payload = [] if any(option.startswith("--payload") for option in options) else ["--payload=tag"]
+    line = ["run", "--ssd=mga-8k", *sets, f"--workload={JOB}", "--precondition=fill:100%", *payload, *options, "--json"]
+    rust, python = (json.loads(said(command(library, *line, f"--ftl={ftl}"))) for ftl in ("ring", f"{EXAMPLE}:Ring"))
+    assert python["gc"]["runs"] > 20
+    assert figures(python) == figures(rust)
+
+
+class Halves(Ring):
+    """The ring with units of a subpage: each page holds some, the last padded."""
+
+    maps = "subpage"
+    parity = False
+    keys: ClassVar = {"halves.reserve": Key("200%", "erased pages that only cleaning may use, as a share of a block")}
+
+    def __init__(self, io: Io) -> None:
+        io.settings["ring.reserve"] = io.settings["halves.reserve"]
+        super().__init__(io)
+
+    def write(self, io: Io, units: range) -> None:
+        for first in range(units.start, units.stop, io.subpages_per_page):
+            some = np.arange(first, min(first + io.subpages_per_page, units.stop))
+            self.make_room(io)
+            while not io.write(page := self.take(io, 1)[0], some, self.map[some]):
+                pass
+            self.map[some] = page * io.subpages_per_page + np.arange(len(some))
+
+    def clean(self, io: Io, victim: int) -> None:
+        places = np.arange(victim * io.units_per_block, (victim + 1) * io.units_per_block)
+        units = io.logical(places)
+        valid = (units >= 0) & (self.map[units] == places)
+        places, units, moved = places[valid], units[valid], io.gate()
+        while len(places):
+            pages = self.take(io, -(-len(places) // io.subpages_per_page))
+            some = places[: len(pages) * io.subpages_per_page]
+            done = min(io.copy(some, pages, signal=moved) * io.subpages_per_page, len(some))
+            self.map[units[:done]] = pages[0] * io.subpages_per_page + np.arange(done)
+            places, units = places[done:], units[done:]
+        self.full.remove(victim)
+        self.runs += 1
+        if not io.is_bad(victim) and io.erase(victim, after=io.used(moved)):
+            self.free.append(victim)
+
+    def recover(self, io: Io) -> None:
+        for block in np.flatnonzero(io.block_states().torn & ~io.block_states().bad):
+            io.erase(block)
+        places = np.arange(io.blocks * io.units_per_block)
+        units, sequence = io.logical(places), io.sequence(places)
+        written = np.flatnonzero(units >= 0)
+        written = written[sequence[written].argsort(kind="stable")]
+        self.map = np.full(io.units, -1)
+        self.map[units[written]] = written
+        self.free.clear()
+        self.full.clear()
+        self.open = -1
+        bad, _, used, _ = io.block_states()
+        newest = np.where(units >= 0, sequence, 0).reshape(io.blocks, -1).max(axis=1)
+        for block in newest.argsort(kind="stable").tolist():
+            if used[block]:
+                self.full.append(block)
+            elif not bad[block]:
+                self.free.append(block)
+
+
+@pytest.mark.parametrize("settings", [{}, {"faults.power_cuts": "every:900"}, {"faults.program_fail": "0.02%"}])
+def test_a_layer_may_map_subpages(settings: dict[str, object]) -> None:
+    drive = ps.Ssd("mga-8k", ftl=Halves, **{**SMALL, "ssd.over_provisioning": "60%", **settings})
+    result = drive.run(JOB, precondition="fill:100%", payload="tag", check="faults.power_cuts" not in settings)
+    assert result.config["ftl"]["name"].endswith(":Halves")
+    assert json.loads(result.to_json())["gc"]["moved_subpages"] > 0
+
+
+def test_a_class_and_a_file_give_the_same_figures() -> None:
+    settings: dict[str, Any] = {"precondition": "fill:100%,random:1x", "payload": "tag"}
+    drive = ps.Ssd("mga-8k", ftl=Ring, **SMALL)
+    of_class = drive.run(JOB, **settings)
+    of_file = ps.run(JOB, ssd=ps.Ssd("mga-8k", ftl=f"{EXAMPLE}:Ring", **SMALL), **settings)
+    again = drive.run(JOB, **settings)  # from a kept state, which holds the layer's tables
+    found = [figures(json.loads(result.to_json())) for result in (of_class, of_file, again)]
+    assert found[0] == found[1] == found[2]
+    value = ps.Drive("mga-8k", ftl=Ring, **SMALL)
+    value.submit("write", 0, 8192)
+    value.wait()
+    assert json.loads(value.finish().to_json())["ftl"].endswith(":Ring")
+
+
+def test_keys_of_a_class_belong_to_its_runs_alone(palimpsest: Command) -> None:
+    drive = ["--ssd=mga-8k", "--set=ssd.blocks_per_plane=24"]
+    shown = said_by(palimpsest("show", *drive, f"--ftl={EXAMPLE}:Ring", "--set=ring.reserve=250%"))
+    assert re.search(r'\[ring\]\nreserve = "250%" +# \S+ring.py:Ring@\w+: erased pages that only', shown), shown
+    ps.Ssd("mga-8k", ftl=Ring)
+    assert "[ring]" not in ps.Ssd("mga-8k", ftl="page").config
+    refused = palimpsest("run", *drive, f"--ftl={EXAMPLE}:Ring", "--set=ring.reserve=50%")
+    assert refused.returncode == 2
+    assert "ring.reserve = 50%: expected 100% or more" in refused.stderr
+    assert (
+        "did you mean ring.reserve?" in palimpsest("run", *drive, f"--ftl={EXAMPLE}:Ring", "--set=ring.reserv=2").stderr
+    )
+
+
+def said_by(done: "subprocess.CompletedProcess[str]") -> str:
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_sweeps_and_comparisons_have_it(palimpsest: Command, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(EXAMPLE.read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "sweep.toml").write_text(
+        '[base]\nssd = "mga-8k"\nworkload = "rw=randwrite,bs=8k,n=3000"\nprecondition = "fill:100%"\n'
+        '"ssd.blocks_per_plane" = 24\n"part.pages_per_block" = 16\nftl = "mine.py:Ring"\n'
+        '[grid]\n"ring.reserve" = ["150%", "300%"]\n', encoding="utf-8")  # fmt: skip
+    printed = said_by(palimpsest("sweep", "sweep.toml", "--out=points", "--jobs=2", cwd=tmp_path))
+    assert "300%" in printed
+    sets = ["--set=ssd.blocks_per_plane=24", "--fidelity=count", "--workload=rw=randwrite,bs=8k,n=2000", "--out=both"]
+    said_by(palimpsest("compare", "--ssd=mga-8k", "--ftl=page,mine.py:Ring", *sets, cwd=tmp_path))
+    assert "mine.py:Ring" in (tmp_path / "both" / "Ring" / "config.toml").read_text(encoding="utf-8")
+    with (tmp_path / "mine.py").open("a", encoding="utf-8") as file:
+        file.write("# other code\n")
+    resumed = palimpsest("sweep", "sweep.toml", "--out=points", "--resume", cwd=tmp_path)
+    assert resumed.returncode != 0 or "300%" in resumed.stdout
+
+
+MISTAKES = {
+    "raises": ("def write(self, io, units):\n        raise ValueError('my mistake')",
+               "write, call 1 of the layer, 8192 bytes at 0: ValueError: my mistake"),
+    "rule": ("def write(self, io, units):\n        io.write(5, units[0])",
+             "broke a rule of flash: operation 2 on block 0, page 5: a program of cells that already hold data"),
+    "swallows": ("def write(self, io, units):\n        try:\n            io.write(5, units[0])\n"
+                 "        except BaseException:\n            pass", "broke a rule of flash"),
+    "index": ("def write(self, io, units):\n        io.write(10**9, units[0])",
+              "IndexError: page 1000000000; expected 0 to"),
+    "other unit": ("def write(self, io, units):\n        io.write(0, units.stop)",
+                   "is not part of the present write; expected Io.copy for old data"),
+    "dtype": ("def write(self, io, units):\n        io.write(0, np.array([0.5]))",
+              "ndarray of float64; expected whole numbers: one, an int64 array, or a list"),
+    "gate": ("def write(self, io, units):\n        io.all_of(77)", "77 is no gate; expected one of Io.gate()"),
+    "cause": ("def write(self, io, units):\n        io.erase(0, 'mine')",
+              "cause \"mine\"; expected one of host, gc, merge, rmw, metadata"),
+    "no space": ("def write(self, io, units):\n        raise NoSpace", "the drive is at the end of its life"),
+    "init": ("def __init__(self, io):\n        raise RuntimeError('no')", "Mine.__init__: RuntimeError: no"),
+    "figures": ("def figures(self):\n        return {'gc_runs': 'x'}",
+                "Mine.figures: gc_runs = 'x'; expected a whole number"),
+    "key": ("keys = {'ftl.mine': Key(1, 'mine')}", "ftl is a table of the drive; expected a table of the layer's own"),
+    "words": ("keys = {'mine.word': Key('c', 'mine', words=('a', 'b'))}", "'c' is not among the words"),
+    "maps": ("maps = 'block'", "maps = 'block'; expected one of page, subpage"),
+    "not delivered": ("def read(self, io, units):\n        pass", "delivered []"),
+}  # fmt: skip
+SOURCE = EXAMPLE.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_shown_with_its_line(mistake: str, palimpsest: Command, tmp_path: Path) -> None:
+    body, expected = MISTAKES[mistake]
+    source = f"{SOURCE}\n\nclass Mine(Ring):\n    {body}\n"
+    (tmp_path / "mine.py").write_text(source, encoding="utf-8")
+    line = ["run", "--ssd=mga-8k", "--set=ssd.blocks_per_plane=16", "--set=part.pages_per_block=16", "--payload=tag"]
+    done = palimpsest(
+        *line, "--precondition=fill:100%", "--workload=rw=randrw,bs=8k,n=3000", "--ftl=mine.py:Mine", cwd=tmp_path
+    )
+    assert done.returncode in (1, 2)
+    assert expected in done.stderr.splitlines()[-1], done.stderr
+    assert done.stderr.splitlines()[-1].startswith("error: ")
+    assert "panicked" not in done.stderr
+    if mistake in ("raises", "index", "dtype", "gate", "cause", "other unit"):
+        shown = done.stderr.splitlines()[:-1]
+        assert shown[0].startswith("Traceback")
+        assert any(line.strip().startswith('File "mine.py"') for line in shown)
+
+
+def test_what_is_no_layer_is_refused(palimpsest: Command, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("from palimpsest.layers import Layer\nclass A(Layer): pass\nclass B: pass\n")
+    for name, expected in {"A": "no method write", "B": "no method write", "C": "no class 'C'"}.items():
+        done = palimpsest("run", f"--ftl=mine.py:{name}", cwd=tmp_path)
+        assert done.returncode == 2
+        assert expected in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+    assert "expected a file with the class" in palimpsest("run", "--ftl=none.py:A", cwd=tmp_path).stderr
+    assert "programs cannot use a drive" in palimpsest("serve", "--ssd=mga-8k", f"--ftl={EXAMPLE}:Ring").stderr
+    with pytest.raises(ps.InputError, match="or a class, found 3"):
+        ps.Ssd("mga-8k", ftl=3)  # type: ignore[arg-type]
+
+
+def test_flash_is_lent_for_a_call_alone() -> None:
+    lent: list[Io] = []
+
+    class Keeps(Ring):
+        """Keeps flash beyond its call."""
+
+        def __init__(self, io: Io) -> None:
+            super().__init__(io)
+            lent.append(io)
+
+    ps.run("rw=write,bs=8k,n=10", ssd=ps.Ssd("mga-8k", ftl=Keeps, **SMALL))
+    with pytest.raises(RuntimeError, match="no call of the layer runs"):
+        lent[0].erase(0)
+
+
+def test_the_page_shows_the_example() -> None:
+    shown = re.search(r"```python\n# ring.py\n(.*?)```", (ROOT / "docs/python-layers.md").read_text("utf-8"), re.S)
+    assert shown
+    assert shown[1] == SOURCE
+    assert len(SOURCE.splitlines()) <= 120
