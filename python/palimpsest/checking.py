@@ -58,25 +58,24 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> "Table":
     return table
 
 
-def _repeat(checked: Mapping[str, Any], overrides: Sequence[str]) -> str:
+def _repeat(layer: str, checked: Mapping[str, Any], overrides: Sequence[str]) -> str:
     """The command that runs the failed case alone."""
     sets = "".join(f" --set {shlex.quote(each)}" for each in overrides)
-    layer = shlex.quote(checked["layer"])
-    return f"palimpsest check {layer} --seed {checked['seed']}{sets} --case {checked['broken']['case']}"
+    return f"palimpsest check {shlex.quote(layer)} --seed {checked['seed']}{sets} --case {checked['broken']['case']}"
 
 
-def _broken_lines(checked: Mapping[str, Any], overrides: Sequence[str]) -> list[str]:
+def _broken_lines(layer: str, checked: Mapping[str, Any], overrides: Sequence[str]) -> list[str]:
     """The failure: message, drive, history and the command that repeats the case."""
     broken = checked["broken"]
     place = f" (at {broken['place']})" if broken["place"] else ""
     return [
-        f"{checked['layer']} broke in case {broken['case']}: {broken['message']}{place}",
+        f"{layer} broke in case {broken['case']}: {broken['message']}{place}",
         "",
         f"the shortest history, {broken['shortest']} of {broken['requests']} requests; {broken['form']}:",
         *(f"  {line}" for line in broken["history"]),
         "",
         "the drive: " + " ".join(f"--set {shlex.quote(each)}" for each in broken["settings"]),
-        f"repeat with: {_repeat(checked, overrides)}",
+        f"repeat with: {_repeat(layer, checked, overrides)}",
     ]
 
 
@@ -105,13 +104,13 @@ def check(layer: str, *, seconds: int, seed: int, overrides: Sequence[str], case
         checked = check_layer(layer, overrides, seed=seed, seconds=seconds, case=case, board=board)
     broken = checked["broken"]
     if as_json:
-        repeat = {"repeat": _repeat(checked, overrides)} if broken else {}
+        repeat = {"repeat": _repeat(layer, checked, overrides)} if broken else {}
         show(json.dumps({**checked, **repeat}, indent=2))
     else:
         if broken:
-            show("\n".join([*_broken_lines(checked, overrides), ""]))
+            show("\n".join([*_broken_lines(layer, checked, overrides), ""]))
         show(_table([row for row in checked["rows"] if row["cases"] or not (broken or case)]))
         if not broken:
-            show(f"\n{checked['layer']} passed, seed {checked['seed']}")
+            show(f"\n{layer} passed, seed {checked['seed']}")
     if broken:
         sys.exit(EXIT_FAILURE)

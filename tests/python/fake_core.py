@@ -24,6 +24,10 @@ class PolicyError(Error):
     """As in the native module."""
 
 
+class LayerError(PolicyError):
+    """As in the native module."""
+
+
 class RuleError(Error):
     """As in the native module."""
 

@@ -4,13 +4,15 @@
 """
 
 import json
+from pathlib import Path
 
 import pytest
 
-from conftest import Command
+from conftest import ROOT, Command
 
 CONTRACT = pytest.mark.contract
 UNIT = pytest.mark.unit
+EXAMPLE = ROOT / "examples" / "python" / "ring.py"
 
 
 @CONTRACT
@@ -53,7 +55,7 @@ def test_wrong_input_is_one_line(palimpsest: Command, arguments: list[str], says
 
 
 @UNIT
-def test_a_failure_is_told_with_its_history(fake_command: Command) -> None:
+def test_a_failure_is_printed_with_its_history(fake_command: Command) -> None:
     done = fake_command("check", "block", "--set", "part.cell=slc")
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.startswith(
@@ -72,3 +74,51 @@ def test_a_failure_as_json_has_the_command(fake_command: Command) -> None:
     done = fake_command("check", "block", "--json", "--seed", "5")
     assert done.returncode == 1
     assert json.loads(done.stdout)["repeat"] == "palimpsest check block --seed 5 --case cuts:2"
+
+
+PLANTED = {
+    "stale lookup": (
+        "            self.make_room(io)\n"
+        "            while not io.write(page := self.take(io, 1)[0], unit, self.map[unit]):",
+        "            old = self.map[unit]\n"
+        "            self.make_room(io)\n"
+        "            while not io.write(page := self.take(io, 1)[0], unit, old):",
+    ),
+    "missing merge": ("unit, self.map[unit])", "unit, -1)"),
+    "missing deliver": ("io.deliver(units, ", "if units.start: io.deliver(units, "),
+    "open gate": ("after=io.used(moved)", "after=moved"),
+    "early erase": ("io.erase(victim, after=io.used(moved))", "io.erase(victim)"),
+    "older copy": ("sequence[written].argsort()", "(-sequence[written]).argsort()"),
+    "torn block": ("            io.erase(block)", "            pass"),
+    "small reserve": ('io.settings["ring.reserve"])', 'io.settings["ring.reserve"] / 3)'),
+    "forgotten trim": ("self.map[units.start : units.stop] = -1", "pass"),
+    "failed erase": ("io.erase(victim, after=io.used(moved)):", "io.erase(victim, after=io.used(moved)) is not None:"),
+    "exception": ("self.runs += 1", "self.runs += self.missing"),
+}
+"""Changes of `examples/python/ring.py`: the text, and the text of the fault."""
+LONGEST = 12
+"""Requests of the longest of the shortest histories."""
+
+
+@CONTRACT
+@pytest.mark.parametrize("fault", PLANTED)
+def test_a_fault_in_a_layer_in_python_is_found(palimpsest: Command, tmp_path: Path, fault: str) -> None:
+    before, after = PLANTED[fault]
+    layer = EXAMPLE.read_text(encoding="utf-8")
+    assert layer.count(before) == 1
+    (tmp_path / "mine.py").write_text(layer.replace(before, after), encoding="utf-8")
+    done = palimpsest("check", "mine.py:Ring", "--json", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (1, "")
+    broken = json.loads(done.stdout)["broken"]
+    assert 0 < broken["shortest"] <= LONGEST, broken
+    assert len(broken["history"]) >= broken["shortest"]
+    if fault == "exception":
+        assert broken["message"].startswith("AttributeError: 'Ring' object has no attribute 'missing'\n")
+        assert "self.runs += self.missing" in broken["message"]
+
+
+@CONTRACT
+def test_a_layer_in_python_passes(palimpsest: Command) -> None:
+    done = palimpsest("check", f"{EXAMPLE}:Ring", "--seconds", "5", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["rows"][0]["cases"] > 0

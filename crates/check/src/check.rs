@@ -1,5 +1,5 @@
 //! `palimpsest check`: all kinds of cases on one layer, in turn, until the time is over or a case fails. A failure is
-//! shrunk and told. The same seed draws the same cases in the same order; only the number of rounds depends on time.
+//! shrunk and described. The same seed draws the same cases in the same order; only the number of rounds depends on time.
 
 use crate::kinds::{KINDS, Kind};
 use crate::shrink::{Shrunk, shrink};
@@ -15,8 +15,8 @@ use serde::Serialize;
 /// Drives that are drawn for one case at most.
 const MOST_DRAWS: u64 = 60;
 
-/// Flash operations that are told of the last requests, at most.
-const TOLD: usize = 24;
+/// Flash operations that are shown of the last requests, at most.
+const REPORTED: usize = 24;
 
 /// The cases of a check.
 #[derive(Debug, Clone, Default)]
@@ -48,7 +48,7 @@ pub struct Row {
     pub supported: bool,
 }
 
-/// A failure, told.
+/// A failure in words.
 #[derive(Debug, Clone, Serialize)]
 pub struct Broken {
     /// The case, `KIND:NUMBER`.
@@ -120,7 +120,7 @@ pub fn check(entry: &'static Entry, options: &Options, watch: &mut dyn Watch) ->
                     if watch.stops(Progress { phase: "shrink", done: 0 }) {
                         return Err(Error::Interrupted);
                     }
-                    checked.broken = Some(told(name, requests, &shrunk));
+                    checked.broken = Some(described(name, requests, &shrunk));
                     return Ok(checked);
                 }
             }
@@ -219,7 +219,7 @@ fn run(
 }
 
 /// The failure in words.
-fn told(case: String, requests: usize, shrunk: &Shrunk) -> Broken {
+fn described(case: String, requests: usize, shrunk: &Shrunk) -> Broken {
     let Shrunk { trial, failure } = shrunk;
     Broken {
         case,
@@ -229,6 +229,6 @@ fn told(case: String, requests: usize, shrunk: &Shrunk) -> Broken {
         form: words::form(trial),
         requests,
         shortest: trial.commands.len(),
-        history: words::history(trial, failure, TOLD),
+        history: words::history(trial, failure, REPORTED),
     }
 }

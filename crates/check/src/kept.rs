@@ -35,7 +35,7 @@ impl States for Memory {
 /// Requests one after the other.
 pub struct Listed<T>(pub T);
 
-impl<T: Iterator<Item = Command>> Source for Listed<T> {
+impl<T: Iterator<Item = Command> + Send> Source for Listed<T> {
     fn next_request(&mut self) -> Result<Option<Request>> {
         Ok(self.0.next().map(|command| Request::new(0, command)))
     }

@@ -1,5 +1,5 @@
 //! The present case of the thread: settings of the drive, requests with the flash operations before each, power cuts.
-//! A failure is told from this record, because a panic leaves no other. Ignored: completions of timed requests.
+//! A failure is reported from this record, because a panic leaves no other. Ignored: completions of timed requests.
 
 use palimpsest_lab::sim::drive::Command;
 use std::cell::RefCell;

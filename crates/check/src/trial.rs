@@ -17,8 +17,8 @@ use palimpsest_lab::plan::Io;
 use palimpsest_lab::sim::drive::Command;
 use std::ops::Range;
 
-/// Flash operations that a failure tells at most.
-const TOLD: usize = 4096;
+/// Flash operations of a failure at most.
+const REPORTED: usize = 4096;
 
 /// The program that checks a layer.
 pub trait Watch {
@@ -161,7 +161,7 @@ impl Trial {
             result = Err(Caught { message, place: None });
         }
         let story = story::take();
-        let flash = |io: &Io| (io.nand().recent_operations(TOLD), io.nand().operations());
+        let flash = |io: &Io| (io.nand().recent_operations(REPORTED), io.nand().operations());
         match result {
             Ok((cuts, operations)) => {
                 let requests = story.steps.len().max(self.commands.len()) as u64;

@@ -82,7 +82,7 @@ pub fn history(trial: &Trial, failure: &Failure, most: usize) -> Vec<String> {
         return commands.map(|(index, command)| format!("{}. {}", index + 1, request(command, geometry))).collect();
     }
     let recorded = failure.operations - failure.flash.len() as u64;
-    let told = failure.operations.saturating_sub(most as u64).max(recorded);
+    let shown = failure.operations.saturating_sub(most as u64).max(recorded);
     let first = match &trial.form {
         Form::Cut(cuts) => Some(cuts.first),
         _ => None,
@@ -94,12 +94,12 @@ pub fn history(trial: &Trial, failure: &Failure, most: usize) -> Vec<String> {
         let number = if is_own { "at the end:".into() } else { format!("{}.", step.number + 1) };
         lines.push(format!("{number} {}", request(&step.command, geometry)));
         let end = steps.get(index + 1).map_or(failure.operations, |next| next.operations);
-        for operation in step.operations.max(told)..end {
+        for operation in step.operations.max(shown)..end {
             let is_cut = step.cuts.contains(&(operation + 1)) || first == Some(operation + 1);
             let cut = if is_cut { "   <- the power fails" } else { "" };
             lines.push(format!("     {}{cut}", failure.flash[(operation - recorded) as usize]));
         }
-        let earlier = step.cuts.iter().filter(|&&cut| cut <= told).count();
+        let earlier = step.cuts.iter().filter(|&&cut| cut <= shown).count();
         if earlier > 0 {
             lines.push(format!("     the power fails, {earlier} times"));
         }

@@ -1,6 +1,6 @@
 //! `palimpsest check`: the model suite on one layer. Ignored: a layer that never returns; Ctrl-C is seen between cases.
 
-use crate::{InputError, Reporter, parse, policies, raise};
+use crate::{InputError, Reporter, RuleError, parse, policies, raise};
 use palimpsest_check::check::{Options, check};
 use palimpsest_check::trial::{Progress, Watch};
 use palimpsest_lab::config;
@@ -38,19 +38,36 @@ impl Watch for Watcher {
     }
 
     fn raised(&mut self) -> Option<String> {
-        policies::has_raised().then(|| policies::raised().map_or_else(String::new, |error| traceback(&error)))
+        policies::raised().map(|error| described(&error))
     }
 }
 
-/// The traceback of an exception, as Python prints it.
-fn traceback(error: &PyErr) -> String {
+/// The exception of a layer in Python, and where it was raised.
+fn described(error: &PyErr) -> String {
     Python::attach(|py| {
-        let format = || -> PyResult<Vec<String>> {
-            py.import("traceback")?.call_method1("format_exception", (error.value(py),))?.extract()
+        // The layer's own exception is the cause of the one that names the request.
+        let cause = error.cause(py).filter(|_| !error.is_instance_of::<RuleError>(py));
+        let raised = cause.as_ref().unwrap_or(error);
+        let text = raised.value(py).to_string();
+        let message = match text.split_once(RULE) {
+            Some((_, rule)) => format!("{RULE}{rule}"),
+            None => format!("{}: {text}", class(raised, py)),
         };
-        format().map_or_else(|_| error.to_string(), |lines| lines.concat().trim_end().to_owned())
+        let frames = || -> PyResult<Vec<String>> {
+            let own = error.cause(py).unwrap_or_else(|| error.clone_ref(py));
+            py.import("traceback")?.call_method1("format_tb", (own.traceback(py),))?.extract()
+        };
+        format!("{message}\n{}", frames().unwrap_or_default().concat().trim_end())
     })
 }
+
+/// The name of the class of an exception.
+fn class(error: &PyErr, py: Python<'_>) -> String {
+    error.get_type(py).name().map_or_else(|_| "Exception".into(), |name| name.to_string())
+}
+
+/// The message of a broken rule begins so.
+const RULE: &str = "the layer broke a rule of flash: ";
 
 /// The layer called `name`; the configuration knows those outside the registry.
 fn layer(name: &str) -> PyResult<&'static Entry> {

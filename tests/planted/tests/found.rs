@@ -28,7 +28,7 @@ fn run(entry: &'static Entry, options: &Options, seconds: u64) -> Checked {
     check(entry, options, &mut until).unwrap_or_else(|error| panic!("{}: {error}", entry.name))
 }
 
-fn told(checked: &Checked) -> String {
+fn described(checked: &Checked) -> String {
     let Some(broken) = &checked.broken else { return "passed".into() };
     let place = broken.place.as_deref().unwrap_or("-");
     format!(
@@ -51,7 +51,7 @@ fn every_planted_fault_is_found() {
     for entry in layers().1.iter().filter(|entry| only.as_ref().is_none_or(|only| only == entry.name)) {
         let begin = Instant::now();
         let checked = run(entry, &Options { seed: 1, ..Options::default() }, 60);
-        println!("{} in {:.1} s: {}", entry.name, begin.elapsed().as_secs_f64(), told(&checked));
+        println!("{} in {:.1} s: {}", entry.name, begin.elapsed().as_secs_f64(), described(&checked));
         let broken = checked.broken.unwrap_or_else(|| panic!("{}: not found", entry.name));
         longest = longest.max(broken.shortest);
         let again = Options { seed: 1, case: Some(broken.case.clone()), ..Options::default() };
@@ -65,7 +65,7 @@ fn every_planted_fault_is_found() {
 fn the_layer_without_a_fault_passes() {
     add();
     let checked = run(layers().0, &Options::default(), 10);
-    assert!(checked.broken.is_none(), "{}", told(&checked));
+    assert!(checked.broken.is_none(), "{}", described(&checked));
     assert!(checked.rows.iter().all(|row| row.cases > 0 || row.kind == "kept-state"), "{:#?}", checked.rows);
 }
 
@@ -79,7 +79,7 @@ fn pass(names: &[&str], rounds: u64) {
             continue;
         }
         let checked = run(entry, &Options { rounds: Some(rounds), ..Options::default() }, 600);
-        assert!(checked.broken.is_none(), "{}: {}", entry.name, told(&checked));
+        assert!(checked.broken.is_none(), "{}: {}", entry.name, described(&checked));
         println!("{}: {} cases", entry.name, checked.rows.iter().map(|row| row.cases).sum::<u64>());
     }
 }
