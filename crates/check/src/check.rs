@@ -1,6 +1,7 @@
 //! `palimpsest check`: all kinds of cases on one layer, in turn, until the time is over or a case fails. A failure is
-//! shrunk and described. The same seed draws the same cases in the same order; only the number of rounds depends on time.
+//! shrunk and described. The same seed draws the same cases in the same order; only their number depends on time.
 
+use crate::drives::{needed, plain, with};
 use crate::kinds::{KINDS, Kind};
 use crate::shrink::{Shrunk, shrink};
 use crate::trial::{Failure, Progress, Trial, Watch};
@@ -142,25 +143,28 @@ fn rows() -> Vec<Row> {
     KINDS.iter().map(row).collect()
 }
 
-/// Refuses settings that no drive reads.
+/// Refuses settings that are wrong, or that nothing reads, on the default drive and on a small one: each may have
+/// settings that exclude some of these.
 fn expect_settings(entry: &Entry, settings: &[String]) -> Result<()> {
-    let resolved = resolve("default", Some(entry.name), settings, &|_| Ok(String::new()));
-    // The default drive may be one that the layer cannot have; then only the keys are known to be right.
-    let resolved = match resolved {
-        Ok(resolved) => resolved,
-        Err(error) if settings.is_empty() || !named(&error, settings) => return Ok(()),
-        Err(error) => return Err(error),
+    let plain = with(&plain(1, 64, 16, entry.least_subpages()), &["ssd.over_provisioning=100%"]);
+    let small = with(&needed(entry, &plain), &settings.iter().map(String::as_str).collect::<Vec<_>>());
+    let refusal = |ssd: &str, all: &[String]| {
+        let resolved = match resolve(ssd, Some(entry.name), all, &|_| Ok(String::new())) {
+            Ok(resolved) => resolved,
+            Err(error) => return Some(error).filter(|error| names_one(error, settings)),
+        };
+        let mut mistakes = resolved.unread().iter().filter(|unread| unread.gravity == Gravity::Mistake);
+        let unread = mistakes.find(|unread| settings.iter().any(|setting| unread.place.contains(setting)))?;
+        Some(Error::input(unread.place.clone(), format!("{}; expected {}", unread.what, unread.expected)))
     };
-    match resolved.unread().iter().find(|unread| unread.gravity == Gravity::Mistake) {
-        Some(unread) => {
-            Err(Error::input(unread.place.clone(), format!("{}; expected {}", unread.what, unread.expected)))
-        }
-        None => Ok(()),
+    match (refusal("default", settings), refusal("model.toml", &small)) {
+        (Some(refusal), Some(_)) => Err(refusal),
+        _ => Ok(()),
     }
 }
 
 /// Whether `error` is about one of `settings`.
-fn named(error: &Error, settings: &[String]) -> bool {
+fn names_one(error: &Error, settings: &[String]) -> bool {
     matches!(error, Error::Input { place, .. } if settings.iter().any(|setting| place.contains(setting.as_str())))
 }
 
