@@ -37,10 +37,7 @@ impl Drive {
     /// # Errors
     /// Errors of flash; [`Error::DriveFailed`] if no operation can start.
     pub fn push_out(&mut self) -> Result<()> {
-        self.io.present.now = self.engine.now();
-        self.empty_buffers()?;
-        self.close_call();
-        self.settle();
+        self.program_buffers()?;
         if self.next_time().is_none() {
             return Err(Error::DriveFailed(format!(
                 "{} requests and {} flash operations wait for something that never happens: the translation layer \
@@ -49,6 +46,18 @@ impl Drive {
                 self.engine.outstanding(),
             )));
         }
+        Ok(())
+    }
+
+    /// Plans programs of all buffered data.
+    ///
+    /// # Errors
+    /// Errors of flash.
+    pub fn program_buffers(&mut self) -> Result<()> {
+        self.io.present.now = self.engine.now();
+        self.empty_buffers()?;
+        self.close_call();
+        self.settle();
         Ok(())
     }
 }
