@@ -171,7 +171,7 @@ def test_sweeps_and_comparisons_have_it(palimpsest: Command, tmp_path: Path) -> 
 
 MISTAKES = {
     "raises": ("def write(self, io, units):\n        raise ValueError('my mistake')",
-               "write, call 1 of the layer, 8192 bytes at 0: ValueError: my mistake"),
+               "Mine.write: ValueError: my mistake; request 1 of preconditioning, a write of"),
     "rule": ("def write(self, io, units):\n        io.write(5, units[0])",
              "broke a rule of flash: operation 2 on block 0, page 5: a program of cells that already hold data"),
     "swallows": ("def write(self, io, units):\n        try:\n            io.write(5, units[0])\n"

@@ -24,8 +24,9 @@ impl Drive {
     /// Errors of flash.
     pub fn background(&mut self) -> Result<bool> {
         self.io.present.now = self.engine.now();
-        let done = self.ftl.background(&mut self.io).map_err(explain)?
-            || (self.io.nand.has_due() && self.refresh().map_err(explain)?);
+        let done = self.ftl.background(&mut self.io).map_err(explain);
+        self.check_work("background work")?;
+        let done = done? || (self.io.nand.has_due() && self.refresh().map_err(explain)?);
         self.close_call();
         self.settle();
         Ok(done)
@@ -55,7 +56,8 @@ impl Drive {
     /// Errors of flash.
     pub fn program_buffers(&mut self) -> Result<()> {
         self.io.present.now = self.engine.now();
-        self.empty_buffers()?;
+        let done = self.empty_buffers();
+        self.check_work("programs of buffered data").and(done)?;
         self.close_call();
         self.settle();
         Ok(())
