@@ -158,7 +158,9 @@ def test_sweeps_and_comparisons_have_it(palimpsest: Command, tmp_path: Path) -> 
         '[base]\nssd = "mga-8k"\nworkload = "rw=randwrite,bs=8k,n=3000"\nprecondition = "fill:100%"\n'
         '"ssd.blocks_per_plane" = 24\n"part.pages_per_block" = 16\nftl = "mine.py:Ring"\n'
         '[grid]\n"ring.reserve" = ["150%", "300%"]\n', encoding="utf-8")  # fmt: skip
-    printed = said_by(palimpsest("sweep", "sweep.toml", "--out=points", "--jobs=2", cwd=tmp_path))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    printed = said_by(palimpsest("sweep", "../sweep.toml", "--out=../points", "--jobs=2", cwd=elsewhere))
     assert "300%" in printed
     sets = ["--set=ssd.blocks_per_plane=24", "--fidelity=count", "--workload=rw=randwrite,bs=8k,n=2000", "--out=both"]
     said_by(palimpsest("compare", "--ssd=mga-8k", "--ftl=page,mine.py:Ring", *sets, cwd=tmp_path))

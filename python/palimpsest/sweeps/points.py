@@ -125,6 +125,8 @@ class _Resolver:
         }
         if "ssd" in fields and ("/" in fields["ssd"] or fields["ssd"].endswith(".toml")):
             fields["ssd"] = str(self.definition.folder / fields["ssd"])
+        if "ftl" in fields:
+            fields["ftl"] = policies.located(fields["ftl"], self.definition.folder)
         changes = {
             key.removeprefix(_WORKLOAD_KEY): value for key, value in settings.items() if key.startswith(_WORKLOAD_KEY)
         }
