@@ -4,7 +4,8 @@
 //! the median. The last rows are a loop of dependent random accesses over the same footprint, an upper bound of any
 //! simulator of this design. `BENCH_REQUESTS=N` runs each case once with N requests and omits that loop: two lengths
 //! under a counter of instructions give the cost of one request. `BENCH_FTL` and `BENCH_SET` (`key=value key=value`)
-//! run the cases on another layer, and with other settings; `BENCH_SPEC` replaces the workload.
+//! run the cases on another layer, and with other settings; `BENCH_SPEC` replaces the workload, and `BENCH_PAYLOAD=tag`
+//! verifies all reads, and all times of timed cases.
 
 use palimpsest_lab::config;
 use palimpsest_lab::error::{Error, Result};
@@ -331,6 +332,15 @@ fn layer_of(case: &Case) -> String {
     std::env::var("BENCH_FTL").unwrap_or_else(|_| case.ftl.into())
 }
 
+/// The contents of cells that `BENCH_PAYLOAD` names.
+fn payload() -> Payload {
+    match std::env::var("BENCH_PAYLOAD").as_deref() {
+        Ok("tag") => Payload::Tag,
+        Ok("bytes") => Payload::Bytes,
+        _ => Payload::None,
+    }
+}
+
 /// The preset of the drive of `case`, and the overrides.
 fn drive_of(case: &Case) -> (&'static str, Vec<String>) {
     let set = |key: &str, value: &str| format!("{key}={value}");
@@ -388,7 +398,7 @@ fn measure(case: &Case, requests: Option<u64>) -> Result<(f64, Option<f64>)> {
         requests,
         warmup: Warmup::Requests(0),
         fidelity: case.fidelity,
-        payload: Payload::None,
+        payload: payload(),
         seed: 1,
         series: false,
         operations: None,

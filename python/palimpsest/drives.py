@@ -104,6 +104,7 @@ class Drive:
         closed_loop: requests follow completions, so that times of arrival do not count as load.
         power_cuts: allows `power_cut`; needs a payload.
         policies: policies in Python by key, as for `run`.
+        state: the result of `save` of a drive with the same settings; this drive continues at the time of that drive.
         **overrides: configuration keys with values.
 
     Raises:
@@ -114,12 +115,12 @@ class Drive:
         self, ssd: str | Path = "default", /, ftl: str | type | None = None, *, precondition: str = "none",
         payload: Literal["none", "tag", "bytes"] = "tag", seed: int = 1, workload: str = "palimpsest.Drive",
         closed_loop: bool = False, power_cuts: bool = False, policies: Mapping[str, object] | None = None,
-        **overrides: object,
+        state: bytes | None = None, **overrides: object,
     ) -> None:  # fmt: skip
         overrides |= policy_keys(policies or {})
         keys = [f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in overrides.items()]
         self._core = _core.SimulatedDrive(
-            str(ssd), name_of(ftl), keys, precondition, payload, seed, workload, closed_loop, power_cuts
+            str(ssd), name_of(ftl), keys, precondition, payload, seed, workload, closed_loop, power_cuts, state
         )
 
     @property
@@ -197,6 +198,14 @@ class Drive:
     def power_cut(self, at: int) -> None:
         """Schedules a power cut. Requests in flight then complete with `power lost`, and the drive recovers."""
         self._core.power_cut(at)
+
+    def save(self) -> bytes:
+        """Programs all buffered data, waits for all operations, and returns the state, for `state` of other drives.
+
+        Raises InputError with requests in flight, for a worn-out drive, and for drives that store bytes, may lose
+        power, have parity, or have a layer without a state.
+        """
+        return self._core.save()
 
     def figures(self) -> Result:
         """The present result, without requests in flight."""

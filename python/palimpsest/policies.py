@@ -14,6 +14,7 @@ name the code, and a kept state or a sweep of other code is not continued. A pol
 has a copy. `docs/policies.md` describes the methods. Ignored: policies of other keys.
 """
 
+import contextlib
 import copy
 import ctypes
 import hashlib
@@ -21,7 +22,7 @@ import inspect
 import itertools
 import pickle
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, Protocol
@@ -31,12 +32,23 @@ import numpy.typing as npt
 
 from ._core import InputError, PolicyError
 
+AHEAD = 4096
+"""Most pages that a placement places at a time."""
+
 _DIGITS = 16
+_TEXT = ("utf-8", "surrogateescape")  # every file has a text
+_STEPS = 200  # of a share, in a byte
+_MOST_VIEWS = 1024
+_KINDS = {"iu": "integers", "biu": "integers or bools", "biuf": "numbers"}
 _OBJECTS: dict[str, object] = {}
+_SOURCES: dict[str, bytes] = {}  # of loaded files, by digest
+_SHIPPED: dict[str, bytes] = {}  # of files that another process read, by path
 _NUMBERS = itertools.count(1)
 _METHODS = {
     "ftl.victim": "choose(self, blocks)", "ftl.classifier": "classify(self, requests)",
-    "ftl.gc_pace": "spread(self, victim)",
+    "ftl.gc_pace": "spread(self, victim)", "ftl.allocation": "place(self, planes)",
+    "ftl.allocation_threshold": "admit(self, requests)", "ftl.merge_limits": "limits(self, merges)",
+    "ftl.threshold_rule": "adapt(self, victim)",
 }  # fmt: skip
 
 _COLUMN = ctypes.POINTER(ctypes.c_int64)
@@ -48,7 +60,7 @@ Choose = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 3, *[_COLUMN] * 4)
 class Candidates(NamedTuple):
     """The blocks among which a victim policy chooses: closed blocks of a plane, by number.
 
-    Arrays are `int64` with one element a block.
+    Arrays are `int64` with one element a block. The next call refills them: a policy that keeps one must copy it.
 
     Attributes:
         plane: number of the plane.
@@ -65,6 +77,90 @@ class Candidates(NamedTuple):
     valid: npt.NDArray[np.int64]
     age: npt.NDArray[np.int64]
     erases: npt.NDArray[np.int64]
+
+
+class Planes(NamedTuple):
+    """The planes of a drive, for the placement of the next pages.
+
+    Arrays have one element a plane. The next call refills them: a policy that keeps one must copy it.
+
+    Attributes:
+        page: the logical page, or page of the map, that needs a plane.
+        stream: the write stream of the page.
+        next: the plane after the last written one.
+        time: time of the drive in ns; 0 in counted runs.
+        free: free pages.
+        load: operations that wait or run at the die.
+        lost: 1 for planes of a failed die, else 0.
+    """
+
+    page: int
+    stream: int
+    next: int
+    time: int
+    free: npt.NDArray[np.int64]
+    load: npt.NDArray[np.int64]
+    lost: npt.NDArray[np.int64]
+
+
+class Writes(NamedTuple):
+    """Requests of the host whose small writes an admission policy admits, in their order.
+
+    Attributes:
+        free: share of fully free pages before the first of the requests.
+        time, op, offset, size, owner: as those of `Requests`.
+    """
+
+    free: float
+    time: npt.NDArray[np.int64]
+    op: npt.NDArray[np.uint8]
+    offset: npt.NDArray[np.int64]
+    size: npt.NDArray[np.int64]
+    owner: npt.NDArray[np.int64]
+
+
+class Merges(NamedTuple):
+    """The layer `mga` before a change of its limits.
+
+    Attributes:
+        reads: read counts with a limit, from 0; the last means that many or more.
+        subpages: subpages of a page, the largest limit.
+        time: time of the drive in ns; 0 in counted runs.
+        free: share of fully free pages.
+        merges: merges so far.
+        moved: subpages that these moved.
+    """
+
+    reads: npt.NDArray[np.int64]
+    subpages: int
+    time: int
+    free: float
+    merges: int
+    moved: int
+
+
+class Cleaned(NamedTuple):
+    """A victim of `llh`, and the blocks of its bank.
+
+    Attributes:
+        bank: number of the bank, a plane.
+        time: time of the drive in ns; 0 in counted runs.
+        valid: valid units of the victim.
+        units: units of a block.
+        threshold: the threshold of the bank now.
+        most: the largest possible threshold.
+        waiting: partially-used blocks that wait for reuse.
+        clean: clean blocks.
+    """
+
+    bank: int
+    time: int
+    valid: int
+    units: int
+    threshold: int
+    most: int
+    waiting: int
+    clean: int
 
 
 class Requests(NamedTuple):
@@ -135,57 +231,158 @@ class Pace(Protocol):
         """Returns the host pages over which the moves spread: from 0, all at once, to `victim.most`."""
 
 
+class Placement(Protocol):
+    """A policy of `ftl.allocation`."""
+
+    def place(self, planes: Planes, /) -> int | npt.NDArray[Any]:
+        """Returns the plane to try first for the page; or an array of up to 4,096 planes, for the page and the next."""
+
+
+class Admission(Protocol):
+    """A policy of `ftl.allocation_threshold`."""
+
+    def admit(self, requests: Writes, /) -> npt.NDArray[Any]:
+        """Returns for each request the share of fully free pages above which its small writes get pages of their own.
+
+        Shares are from 0 (always) to 1 (never), and are rounded to 0.005.
+        """
+
+
+class Limits(Protocol):
+    """A policy of `ftl.merge_limits`."""
+
+    def limits(self, merges: Merges, /) -> npt.NDArray[Any]:
+        """Returns for each of `merges.reads` the most physical pages of a logical page, from 1 to `merges.subpages`."""
+
+
+class Rule(Protocol):
+    """A policy of `ftl.threshold_rule`."""
+
+    def adapt(self, victim: Cleaned, /) -> int:
+        """Returns the threshold of the bank from now on, from 0 to `victim.most`."""
+
+
 class Caller:
     """Calls a policy of the user, and turns exceptions into `PolicyError`."""
 
     def __init__(self, name: str, policy: Any) -> None:  # noqa: ANN401  # an object of the user
         self._name = name
         self._policy = policy
+        self._rows: npt.NDArray[np.int64] = np.zeros((0, 0), np.int64)
+        self._views: dict[tuple[int, int], Candidates] = {}
         self.takes_full = bool(getattr(policy, "takes_full", False))
         self.address = _address(policy)
 
-    def choose(self, plane: int, units: int, columns: bytes) -> int:
+    def grow(self, rows: int, count: int) -> npt.NDArray[np.int64]:
+        """An array of `rows` rows of `count` numbers, which the simulator fills before each call from now on."""
+        self._rows = np.zeros((rows, count), np.int64)
+        self._views.clear()
+        return self._rows
+
+    def choose(self, plane: int, units: int, count: int) -> int:
         """The index of the victim. Raises PolicyError for an exception of the policy or a wrong answer."""
-        blocks = Candidates(plane, units, *np.frombuffer(columns, np.int64).reshape(4, -1))
+        blocks = self._views.get((plane, count)) or self._candidates(plane, units, count)
         try:
             answer = self._policy.choose(blocks)
         except Exception as error:
             raise self._error(_of_blocks(blocks), f"{type(error).__name__}: {error}") from error
-        wrong = _wrong_number("index", answer, len(blocks.block) - 1)
-        if wrong:
-            raise self._error(_of_blocks(blocks), wrong)
+        if type(answer) is not np.int64 or not 0 <= answer < count:
+            wrong = _wrong_number("index", answer, count - 1)
+            if wrong:
+                raise self._error(_of_blocks(blocks), wrong)
         return int(answer)
+
+    def _candidates(self, plane: int, units: int, count: int) -> Candidates:
+        """Views of the array, which stay until it grows."""
+        if len(self._views) >= _MOST_VIEWS:
+            self._views.clear()
+        rows = self._rows[:, :count]
+        rows.flags.writeable = False
+        self._views[plane, count] = Candidates(plane, units, *rows)
+        return self._views[plane, count]
 
     def spread(self, *victim: int) -> int:
         """The host pages over which moves spread. Raises PolicyError as `choose`."""
         chosen = Chosen(*victim)
-        try:
-            answer = self._policy.spread(chosen)
-        except Exception as error:
-            raise self._error(f"spread, {chosen}", f"{type(error).__name__}: {error}") from error
-        wrong = _wrong_number("number", answer, chosen.most)
+        return self._number("spread", chosen, chosen.most)
+
+    def adapt(self, bank: int, time: int, *victim: int) -> int:
+        """The threshold of a bank. Raises PolicyError as `choose`."""
+        cleaned = Cleaned(bank, time, *victim)
+        return self._number("adapt", cleaned, cleaned.most)
+
+    def _number(self, method: str, argument: object, most: int) -> int:
+        """The whole number from 0 to `most` that a method returns. Raises PolicyError as `choose`."""
+        answer: Any = self._called(method, argument, f"{method}, {argument}")
+        wrong = _wrong_number("number", answer, most)
         if wrong:
-            raise self._error(f"spread, {chosen}", wrong)
+            raise self._error(f"{method}, {argument}", wrong)
         return int(answer)
 
-    def classify(self, classes: int, op: bytes, columns: bytes) -> bytes:
+    def place(self, page: int, stream: int, following: int, time: int) -> list[int]:
+        """The planes of the next pages. Raises PolicyError as `choose`."""
+        rows = self._rows.view()
+        rows.flags.writeable = False
+        planes, where = Planes(page, stream, following, time, *rows), f"place, page {page} of stream {stream}"
+        answer, last = self._called("place", planes, where), len(planes.free) - 1
+        if not isinstance(answer, np.ndarray):
+            wrong = _wrong_number("index", answer, last)
+            if wrong:
+                raise self._error(where, f"{wrong}; or an array" if "expected an" in wrong else wrong)
+            return [int(answer)]
+        self._check(where, answer, "iu", (min(max(len(answer), 1), AHEAD),) if answer.ndim == 1 else (1,))
+        self._check_range(where, "plane", answer, last)
+        chosen: list[int] = answer.tolist()
+        return chosen
+
+    def classify(self, classes: float, op: bytes, columns: bytes) -> bytes:
         """The class of each request. Raises PolicyError as `choose`."""
-        kinds = np.frombuffer(op, np.uint8)
-        time, offset, size, owner = np.frombuffer(columns, np.int64).reshape(4, -1)
-        requests = Requests(classes, time, kinds, offset, size, owner)
+        requests = Requests(int(classes), *_columns(op, columns))
+        where = _of_requests("classify", requests)
+        answer = self._called("classify", requests, where)
+        self._check(where, answer, "biu", requests.op.shape)
+        self._check_range(where, "class", answer, int(classes) - 1)
+        chosen: bytes = answer.astype(np.uint8).tobytes()
+        return chosen
+
+    def admit(self, free: float, op: bytes, columns: bytes) -> bytes:
+        """The shares of requests, in steps. Raises PolicyError as `choose`."""
+        requests = Writes(free, *_columns(op, columns))
+        where = _of_requests("admit", requests)
+        answer = self._called("admit", requests, where)
+        self._check(where, answer, "biuf", requests.op.shape)
+        self._check_range(where, "share", answer, 1)
+        chosen: bytes = np.rint(answer * _STEPS).astype(np.uint8).tobytes()
+        return chosen
+
+    def limits(self, reads: int, *layer: Any) -> list[int]:  # noqa: ANN401  # numbers
+        """The limits by read count. Raises PolicyError as `choose`."""
+        merges = Merges(np.arange(reads), *layer)
+        where = f"limits, {merges.merges} merges so far"
+        answer = self._called("limits", merges, where)
+        self._check(where, answer, "iu", (reads,))
+        self._check_range(where, "limit", answer, merges.subpages, 1)
+        limits: list[int] = answer.tolist()
+        return limits
+
+    def _called(self, method: str, argument: object, where: str) -> Any:  # noqa: ANN401  # the answer of the user
         try:
-            answer = self._policy.classify(requests)
+            return getattr(self._policy, method)(argument)
         except Exception as error:
-            raise self._error(_of_requests(requests), f"{type(error).__name__}: {error}") from error
-        if not isinstance(answer, np.ndarray) or answer.dtype.kind not in "biu":
+            raise self._error(where, f"{type(error).__name__}: {error}") from error
+
+    def _check(self, where: str, answer: object, kinds: str, shape: tuple[int, ...]) -> None:
+        """Raises PolicyError if an answer is no array of these kinds and this shape."""
+        if not isinstance(answer, np.ndarray) or answer.dtype.kind not in kinds:
             found = f"array of {answer.dtype}" if isinstance(answer, np.ndarray) else type(answer).__name__
-            raise self._error(_of_requests(requests), f"{found}; expected an array of integers or bools")
-        if answer.shape != kinds.shape:
-            raise self._error(_of_requests(requests), f"shape {answer.shape}; expected {kinds.shape}")
-        wrong = answer[(answer < 0) | (answer >= classes)]
-        if wrong.size:
-            raise self._error(_of_requests(requests), f"class {wrong[0]}; expected 0 to {classes - 1}")
-        return answer.astype(np.uint8).tobytes()
+            raise self._error(where, f"{found}; expected an array of {_KINDS[kinds]}")
+        if answer.shape != shape:
+            raise self._error(where, f"shape {answer.shape}; expected {shape}")
+
+    def _check_range(self, where: str, what: str, answer: npt.NDArray[Any], most: int, least: int = 0) -> None:
+        right = (answer >= least) & (answer <= most)
+        if not right.all():
+            raise self._error(where, f"{what} {answer[~right][0]}; expected {least} to {most}")
 
     def _error(self, where: str, what: str) -> PolicyError:
         return PolicyError(f"{self._name}.{where}: {what}")
@@ -217,9 +414,15 @@ def _of_blocks(blocks: Candidates) -> str:
     return f"choose, plane {blocks.plane}, {len(blocks.block)} closed blocks"
 
 
-def _of_requests(requests: Requests) -> str:
+def _columns(op: bytes, columns: bytes) -> tuple[npt.NDArray[Any], ...]:
+    """Time, operation, offset, size and owner of requests."""
+    time, *others = np.frombuffer(columns, np.int64).reshape(4, -1)
+    return time, np.frombuffer(op, np.uint8), *others
+
+
+def _of_requests(method: str, requests: Requests | Writes) -> str:
     kind, offset, size = ("read", "write", "trim", "flush")[requests.op[0]], requests.offset[0], requests.size[0]
-    return f"classify, {len(requests.op)} requests from a {kind} of {size} bytes at {offset} on"
+    return f"{method}, {len(requests.op)} requests from a {kind} of {size} bytes at {offset} on"
 
 
 def _address(policy: object) -> int | None:
@@ -254,12 +457,13 @@ def named(text: str, expected: str) -> tuple[Any, str]:
     path, _, name = text.partition(".py:")
     path, (name, _, same) = f"{path}.py", name.partition("@")
     try:
-        source = Path(path).read_bytes()
+        source = _SHIPPED[path] if path in _SHIPPED else Path(path).read_bytes()
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}; expected a file with the class {name}") from error
     digest = hashlib.sha256(source).hexdigest()[:_DIGITS]
     if same and same != digest:
         raise InputError(f"{path}: the digest is {digest}, so this is other code; expected {same}")
+    _SOURCES[digest] = source
     module = sys.modules.get(f"palimpsest_policy_{digest}") or _load(path, source, digest)
     found = getattr(module, name, None)
     if not isinstance(found, type) and _address(found) is None:
@@ -330,3 +534,30 @@ def keys(policies: Mapping[str, object]) -> dict[str, object]:
     if other is not None:
         raise InputError(f"policies: no policy of {other} is in Python; expected {', '.join(_METHODS)}")
     return {key: value if isinstance(value, str) else register(key, value) for key, value in policies.items()}
+
+
+def located(value: str, folder: Path) -> str:
+    """`FILE.py:CLASS` with the path from a folder; other values unchanged."""
+    path, dot, name = value.partition(".py:")
+    return f"{folder / path}{dot}{name}" if dot else value
+
+
+def without_paths(keys: Mapping[str, Any]) -> dict[str, Any]:
+    """Keys of a layer whose canonical policies have no path: the digest names the code."""
+    return {key: value.rpartition(".py:")[2] if isinstance(value, str) else value for key, value in keys.items()}
+
+
+def sources(config: Mapping[str, Any]) -> dict[str, str]:
+    """The texts of the files with policies that a resolved configuration of this process names, by path."""
+    named = [str(value).rpartition("@") for value in config["ftl"].values() if ".py:" in str(value)]
+    return {place.partition(".py:")[0] + ".py": _SOURCES[digest].decode(*_TEXT) for place, _, digest in named}
+
+
+@contextlib.contextmanager
+def shipped(texts: Mapping[str, str]) -> Iterator[None]:
+    """Takes the files of these paths from texts of `sources`, which another process read."""
+    _SHIPPED.update({path: text.encode(*_TEXT) for path, text in texts.items()})
+    try:
+        yield
+    finally:
+        _SHIPPED.clear()

@@ -258,7 +258,7 @@ fn values(key: &Known) -> Vec<String> {
             let sizes = [65536u64, 131_072, 16_384, 1024, 512, 64, 1 << 20, 0];
             sizes.iter().filter(|&&size| size >= min).map(|size| format!("{size}B")).collect()
         }
-        ValueType::Ratio { .. } => of(&["20%", "1%", "50%", "100%", "0%"]),
+        ValueType::Ratio { .. } | ValueType::ShareOrNotation(_) => of(&["20%", "1%", "50%", "100%", "0%"]),
         ValueType::ShareOr(word) => of(&["50%", "100%", word]),
         ValueType::Rate => of(&["50MB/s", "unlimited"]),
         ValueType::Energy => of(&["3uJ", "0J"]),

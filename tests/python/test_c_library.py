@@ -111,6 +111,10 @@ int main(void) {
     wrong += palimpsest_next_time(NULL, &time) || palimpsest_completed(NULL, &completion, 1);
     wrong += palimpsest_submit(NULL, &request, 0, NULL) != PALIMPSEST_INPUT;
     wrong += palimpsest_advance(NULL, 0) != PALIMPSEST_INPUT || palimpsest_power_cut(NULL, 0) != PALIMPSEST_INPUT;
+    const void *state = NULL;
+    size_t size = 0;
+    wrong += palimpsest_save(NULL, &state, &size) != PALIMPSEST_INPUT;
+    wrong += palimpsest_state(NULL, "", 0) != PALIMPSEST_INPUT;
     wrong += palimpsest_figures(NULL) != NULL || palimpsest_finish(NULL) != NULL;
     palimpsest_free(NULL), palimpsest_free_builder(NULL), palimpsest_free_text(NULL);
     struct palimpsest_builder *builder = palimpsest_builder("mga-8k");
@@ -135,7 +139,27 @@ int main(void) {
     wrong += same != 1 || palimpsest_power_cut(drive, 1u << 30) != PALIMPSEST_INPUT;
     char *text = palimpsest_figures(drive);
     wrong += strstr(text, "write_amplification") == NULL;
-    palimpsest_free_text(text), palimpsest_free(drive);
+    palimpsest_free_text(text);
+    wrong += palimpsest_save(drive, &state, &size) != PALIMPSEST_INPUT;  /* the drive stores bytes */
+    palimpsest_free(drive);
+    builder = palimpsest_builder("mga-8k");
+    wrong += palimpsest_set(builder, "ssd.blocks_per_plane", "32");
+    drive = palimpsest_build(builder);
+    request = (struct palimpsest_request){.kind = PALIMPSEST_WRITE, .size = 8192};
+    wrong += palimpsest_submit(drive, &request, 0, NULL) || palimpsest_advance(drive, PALIMPSEST_FOREVER);
+    wrong += palimpsest_completed(drive, &completion, 1) != 1 || palimpsest_save(drive, NULL, &size) == 0;
+    wrong += palimpsest_save(drive, &state, &size) || state == NULL || size < 1000;
+    uint64_t saved_at = palimpsest_now(drive);
+    for (int again = 0; again < 2; again++) {
+        builder = palimpsest_builder("mga-8k");
+        wrong += palimpsest_state(builder, NULL, 4) != PALIMPSEST_INPUT;
+        wrong += palimpsest_set(builder, "ssd.blocks_per_plane", "32");
+        wrong += palimpsest_state(builder, state, size - again);  /* the second time cut short */
+        struct palimpsest_drive *restored = palimpsest_build(builder);
+        wrong += (restored == NULL) != again || (restored && palimpsest_now(restored) != saved_at);
+        palimpsest_free(restored);
+    }
+    palimpsest_free(drive);
     return wrong;
 }
 """,

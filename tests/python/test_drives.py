@@ -113,3 +113,20 @@ def test_wrong_calls_are_one_line() -> None:
     drive.finish()
     with pytest.raises(ps.InputError, match="finished"):
         drive.submit("flush")
+
+
+def test_drives_from_a_state_continue() -> None:
+    first = ps.Drive("default", ftl="mga", precondition="fill:80%", **SMALL)
+    offsets = np.random.default_rng(1).integers(0, 4000, 2000) * 4096
+    first.play("write", offsets, 4096, depth=8)
+    state = first.save()
+    drives = [first, *(ps.Drive("default", ftl="mga", state=state, **SMALL) for _ in range(2))]
+    times = [drive.play("write", offsets, 4096, depth=8).time_ns for drive in drives]
+    assert (times[0] == times[1]).all()
+    assert (times[0] == times[2]).all()
+    figures = [_figures(drive.finish()) for drive in drives]
+    assert figures[1] == figures[2]
+    with pytest.raises(ps.InputError, match=r"another drive or version \(ftl.name = .*; here"):
+        ps.Drive("default", ftl="page", state=state, **SMALL)
+    with pytest.raises(ps.InputError, match="damaged bytes"):
+        ps.Drive("default", ftl="mga", state=state[:-1], **SMALL)

@@ -3,6 +3,7 @@
 import ctypes
 import json
 import pickle
+import re
 import shutil
 import subprocess
 import textwrap
@@ -153,7 +154,7 @@ def test_a_drive_inside_a_program_raises_too(tmp_path: Path) -> None:
     path = _file(tmp_path, "class Mine:\n    def choose(self, blocks):\n        raise ValueError('mine')\n")
     keys: dict[str, Any] = SMALL | {"ftl.victim": f"{path}:Mine"}
     drive = ps.Drive("mga-8k", ftl="page", precondition="fill:100%", **keys)
-    with pytest.raises(ps.PolicyError, match="ValueError: mine"):
+    with pytest.raises(ps.PolicyError, match=r"ValueError: mine; request \d+, a write of 8192 bytes at .* blocks coll"):
         drive.play("write", [8192 * (each % 500) for each in range(4000)], 8192)
     _run("page")
 
@@ -303,6 +304,9 @@ def test_a_wrong_answer_ends_the_run(answer: str, tmp_path: Path, palimpsest: Co
         _run("page", overrides={"ftl.victim": f"{path}:Mine"})
     assert ANSWERS[answer] in str(caught.value)
     assert "Mine.choose, plane" in str(caught.value)
+    assert re.search(
+        r"; request \d+, a write of 8192 bytes at \d+ at \d+ ns; layer page, \d+ blocks collected$", str(caught.value)
+    )
     keys = [word for key, value in SMALL.items() for word in ("--set", f"{key}={value}")]
     ended = palimpsest(
         "run", "--ssd", "mga-8k", "--ftl", "page", *keys, "--set", f"ftl.victim={path}:Mine", "--workload", LOAD,

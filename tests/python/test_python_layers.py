@@ -158,7 +158,9 @@ def test_sweeps_and_comparisons_have_it(palimpsest: Command, tmp_path: Path) -> 
         '[base]\nssd = "mga-8k"\nworkload = "rw=randwrite,bs=8k,n=3000"\nprecondition = "fill:100%"\n'
         '"ssd.blocks_per_plane" = 24\n"part.pages_per_block" = 16\nftl = "mine.py:Ring"\n'
         '[grid]\n"ring.reserve" = ["150%", "300%"]\n', encoding="utf-8")  # fmt: skip
-    printed = said_by(palimpsest("sweep", "sweep.toml", "--out=points", "--jobs=2", cwd=tmp_path))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    printed = said_by(palimpsest("sweep", "../sweep.toml", "--out=../points", "--jobs=2", cwd=elsewhere))
     assert "300%" in printed
     sets = ["--set=ssd.blocks_per_plane=24", "--fidelity=count", "--workload=rw=randwrite,bs=8k,n=2000", "--out=both"]
     said_by(palimpsest("compare", "--ssd=mga-8k", "--ftl=page,mine.py:Ring", *sets, cwd=tmp_path))
@@ -171,7 +173,7 @@ def test_sweeps_and_comparisons_have_it(palimpsest: Command, tmp_path: Path) -> 
 
 MISTAKES = {
     "raises": ("def write(self, io, units):\n        raise ValueError('my mistake')",
-               "write, call 1 of the layer, 8192 bytes at 0: ValueError: my mistake"),
+               "Mine.write: ValueError: my mistake; request 1 of preconditioning, a write of"),
     "rule": ("def write(self, io, units):\n        io.write(5, units[0])",
              "broke a rule of flash: operation 2 on block 0, page 5: a program of cells that already hold data"),
     "swallows": ("def write(self, io, units):\n        try:\n            io.write(5, units[0])\n"

@@ -6,6 +6,7 @@ The clusters' own commands start them, as for a user; no network is needed.
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -24,7 +25,7 @@ from distributed.client import FutureCancelledError
 
 from conftest import COMMAND, Command, figures, measured
 from palimpsest.errors import Error
-from palimpsest.sweeps import dask_engine, points, task
+from palimpsest.sweeps import dask_engine, engines, points, task
 from palimpsest.sweeps.definition import from_mapping
 
 pytestmark = pytest.mark.contract
@@ -305,6 +306,66 @@ def test_a_trace_that_a_worker_does_not_have_is_named(tmp_path: Path) -> None:
         f"workload {trace}: there is no such file on this worker; expected every worker to have it at the same path"
     )
     assert outcome["error"]["text"] == f"worker {socket.gethostname()}:{os.getpid()}: {expected}"
+
+
+def tasks_with_a_policy(folder: Path) -> list[task.Task]:
+    """A point with a built-in policy and one with the same in Python, whose file exists no more."""
+    path = folder / "mine.py"
+    path.write_text(
+        "# \u00e4\nclass Fifo:\n    takes_full = True\n\n"
+        "    def choose(self, blocks):\n        return blocks.age.argmax()\n",
+        encoding="utf-8",
+    )
+    data = {
+        "base": {
+            "workload": "rw=randwrite,bs=8k,n=20000", "ssd": "mga-8k", "ftl": "page", "precondition": "fill:100%",
+            "fidelity": "count", "ssd.blocks_per_plane": 32, "part.pages_per_block": 16,
+        },
+        "grid": {"ftl.victim": ["fifo", "mine.py:Fifo"]},
+    }  # fmt: skip
+    tasks = [json.loads(task.encode(point.task())) for point in points.resolve(from_mapping(data, folder))[0]]
+    path.unlink()
+    return tasks
+
+
+def same_figures(outcomes: list[task.Outcome]) -> None:
+    results = [outcome["result"] for outcome in outcomes]
+    assert all(results), [outcome["error"] for outcome in outcomes]
+    assert len({json.dumps([result["gc"], result["flash"]]) for result in results}) == 1
+    assert results[0]["gc"]["erased_blocks"] > 100
+    assert "mine.py:Fifo@" in "".join(result["config"]["ftl"]["victim"] for result in results)
+
+
+def test_a_point_has_the_file_of_its_policy(tmp_path: Path) -> None:
+    tasks = tasks_with_a_policy(tmp_path)
+    same_figures([task.run_point(each) for each in tasks])
+    without = tasks[1] | {"code": {}}
+    assert "mine.py: No such file" in task.run_point(without)["error"]["text"]
+
+
+@pytest.mark.parametrize("engine", ["local", "dask", "ray"])
+def test_workers_get_the_file_of_a_policy(engine: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    tasks = tasks_with_a_policy(tmp_path)
+    address = None if engine == "local" else request.getfixturevalue(engine).arguments[3]
+    same_figures(list(engines.find(engine, address)(tasks, address, 1, lambda *_: None)))
+
+
+def test_other_code_is_another_point(palimpsest: Command, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    code = tmp_path / "a" / "mine.py"
+    code.write_text("class Mine:\n    def choose(self, blocks):\n        return blocks.valid.argmin()\n")
+    sweep = '[base]\nworkload = "rw=randwrite,bs=4k,n=2000"\nprecondition = "none"\nftl = "page"\n'
+    sweep += '[grid]\n"ftl.victim" = ["greedy", "mine.py:Mine"]\n'
+    (tmp_path / "a" / "s.toml").write_text(sweep)
+    arguments = ("--out", str(tmp_path / "s"), "--json")
+    assert figures(palimpsest("sweep", str(tmp_path / "a" / "s.toml"), *arguments))["reused"] == 0
+    # The path is no part of the identity of a point.
+    shutil.move(tmp_path / "a", tmp_path / "b")
+    assert figures(palimpsest("sweep", str(tmp_path / "b" / "s.toml"), *arguments))["reused"] == 2
+    (tmp_path / "b" / "mine.py").write_text(
+        "class Mine:\n    def choose(self, blocks):\n        return blocks.age.argmax()\n"
+    )
+    assert figures(palimpsest("sweep", str(tmp_path / "b" / "s.toml"), *arguments))["reused"] == 1
 
 
 def test_another_trace_of_the_same_name_is_refused(tmp_path: Path) -> None:

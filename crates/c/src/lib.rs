@@ -3,7 +3,7 @@
 //! Every function returns after a panic of the simulator, as a failure; the drive must not be used afterwards. Pointers
 //! must come from this library, or be valid for the call. A drive may move between threads; only one at a time uses it.
 //!
-//! Ignored: commands of zones, requests that the host aborts, and the state of a drive in a file.
+//! Ignored: commands of zones, and requests that the host aborts.
 
 use palimpsest_drive::{Builder, Contents, Directives, Drive, Error, FLUSH, read, trim, write};
 use std::cell::RefCell;
@@ -93,6 +93,8 @@ pub struct PalimpsestDrive {
     drive: Drive,
     /// The completions that the caller has taken last, whose bytes are still valid.
     taken: Vec<palimpsest_drive::Completion>,
+    /// The state that the caller has saved last.
+    saved: Vec<u8>,
 }
 
 thread_local! {
@@ -212,6 +214,18 @@ pub extern "C" fn palimpsest_power_cuts(builder: *mut PalimpsestBuilder) -> i32 
     change(builder, |builder| Ok(builder.power_cuts()))
 }
 
+/// Starts from the `size` bytes of a state at `state` (`palimpsest_save`) of a drive with the same settings, at the
+/// time of that drive, with figures that begin anew. The bytes are copied.
+#[unsafe(no_mangle)]
+pub extern "C" fn palimpsest_state(builder: *mut PalimpsestBuilder, state: *const c_void, size: usize) -> i32 {
+    change(builder, |builder| {
+        at("state", state.cast::<u8>().cast_mut())?;
+        // SAFETY: the caller passes `size` bytes.
+        let state = unsafe { std::slice::from_raw_parts(state.cast::<u8>(), size) };
+        Ok(builder.state(state.to_vec()))
+    })
+}
+
 /// Builds and preconditions the drive, and frees the builder. The clock starts at 0. NULL after an error: an unknown
 /// preset, layer, key or value, a key that nothing reads, or contradictory options.
 #[unsafe(no_mangle)]
@@ -224,7 +238,7 @@ pub extern "C" fn palimpsest_build(builder: *mut PalimpsestBuilder) -> *mut Pali
         let drive = builder.0.build_with(&|path| {
             std::fs::read_to_string(path).map_err(|error| Error::input(path, format!("cannot be read: {error}")))
         })?;
-        built = Box::into_raw(Box::new(PalimpsestDrive { drive, taken: Vec::new() }));
+        built = Box::into_raw(Box::new(PalimpsestDrive { drive, taken: Vec::new(), saved: Vec::new() }));
         Ok(())
     });
     built
@@ -377,6 +391,19 @@ pub extern "C" fn palimpsest_completed(
         Ok(())
     });
     count
+}
+
+/// Programs all buffered data, waits for all operations, which takes time, and stores the place and the size of the
+/// state, from which `palimpsest_state` makes drives that continue as this one. Valid until the next call for the drive
+/// of this function, or the end of the drive; the same version of the library accepts the bytes.
+#[unsafe(no_mangle)]
+pub extern "C" fn palimpsest_save(drive: *mut PalimpsestDrive, state: *mut *const c_void, size: *mut usize) -> i32 {
+    guarded(|| {
+        let (drive, state, size) = (at("drive", drive)?, at("state", state)?, at("size", size)?);
+        drive.saved = drive.drive.save()?;
+        (*state, *size) = (drive.saved.as_ptr().cast(), drive.saved.len());
+        Ok(())
+    })
 }
 
 /// Schedules a power cut at `time`. The power returns at once, and the drive recovers, which takes time.

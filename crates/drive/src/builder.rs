@@ -1,6 +1,6 @@
 //! The builder of drives: a preset or the text of a drive's file, keys, preconditioning and contents.
 //!
-//! Keys and their notation are those of `palimpsest run --set`. A key that nothing on the drive reads is refused.
+//! Keys have the notation of `palimpsest run --set`. A key that nothing on the drive reads is refused.
 //! Ignored: files, which only the caller reads.
 
 use crate::drive::Drive;
@@ -37,6 +37,7 @@ pub struct Builder {
     workload: String,
     power_cuts: bool,
     closed_loop: bool,
+    state: Option<Vec<u8>>,
 }
 
 impl Drive {
@@ -52,6 +53,7 @@ impl Drive {
             workload: "palimpsest-drive".into(),
             power_cuts: false,
             closed_loop: false,
+            state: None,
         }
     }
 }
@@ -117,6 +119,14 @@ impl Builder {
         self
     }
 
+    /// Starts from the `state` of a drive with the same settings ([`Drive::save`]), at its time, with figures that
+    /// begin anew.
+    #[must_use]
+    pub fn state(mut self, state: Vec<u8>) -> Builder {
+        self.state = Some(state);
+        self
+    }
+
     /// Builds and preconditions the drive. Its clock starts at 0 afterwards.
     ///
     /// # Errors
@@ -152,6 +162,10 @@ impl Builder {
             operations: None,
             strict: false,
         };
-        Drive::new(&resolved, &options, self.closed_loop)
+        if self.state.is_some() && options.precondition != Precondition::None {
+            let what = format!("{}, and a state; expected one of both", self.precondition);
+            return Err(Error::input("precondition", what));
+        }
+        Drive::new(&resolved, &options, self.closed_loop, self.state.as_deref())
     }
 }

@@ -64,10 +64,18 @@ pub struct Drive {
 }
 
 impl Drive {
-    pub(crate) fn new(resolved: &Resolved, options: &Options, closed_loop: bool) -> Result<Drive> {
+    pub(crate) fn new(
+        resolved: &Resolved,
+        options: &Options,
+        closed_loop: bool,
+        state: Option<&[u8]>,
+    ) -> Result<Drive> {
         // A closure without captured values occupies no memory.
         let watcher = Box::leak(Box::new(|_: Progress| ControlFlow::Continue(())));
-        let mut served = Served::with_any_payload(resolved, options, None, watcher)?;
+        let mut served = match state {
+            None => Served::with_any_payload(resolved, options, None, watcher)?,
+            Some(state) => Served::restored(resolved, options, state, watcher)?,
+        };
         served.begin_flights();
         Ok(Drive {
             served,
@@ -211,6 +219,23 @@ impl Drive {
         cuts.push(at);
         self.served.cut_power_at(at);
         Ok(())
+    }
+
+    /// Programs all buffered data, waits for all operations, which takes time, and returns the state, from which
+    /// `Builder::state` makes drives that continue as this one. The bytes are valid for the same version of this crate
+    /// and the same settings, except for times of the part and for keys of `host`, `controller` and `sim`.
+    ///
+    /// # Errors
+    /// # Errors
+    /// [`Error::Input`]: requests are in flight, the drive is worn out, has parity, stores bytes or may lose power, or
+    /// [`Error::Input`]: requests are in flight, the drive is worn out, has parity, stores bytes or may lose power, or
+    /// the layer has no state. After other errors the drive must not be used.
+    /// the layer has no state. After other errors the drive must not be used.
+    pub fn save(&mut self) -> Result<Vec<u8>> {
+        self.failed.clone().map_or(Ok(()), Err)?;
+        let saved = self.served.save();
+        self.failed = saved.as_ref().err().filter(|error| !matches!(error, Error::Input { .. })).cloned();
+        saved
     }
 
     /// The present figures, without requests in flight.

@@ -23,6 +23,9 @@ pub enum Error {
     WornOut(String),
     /// A translation layer broke a rule of flash: a bug of that layer, with the history of the block. Exit status 1.
     Rule(String),
+    /// A decision outside of the drive failed, such as a policy of the user. The text names the request and the work of
+    /// the drive; the program that decides has the reason. Exit status 1.
+    Outside(String),
     /// Reading the workload failed in the operating system. Exit status 1.
     Io {
         /// The file.
@@ -46,7 +49,9 @@ impl fmt::Display for Error {
         match self {
             Error::Input { place, what } | Error::Io { place, what } if place.is_empty() => write!(f, "{what}"),
             Error::Input { place, what } | Error::Io { place, what } => write!(f, "{place}: {what}"),
-            Error::DriveFailed(what) | Error::WornOut(what) | Error::Rule(what) => write!(f, "{what}"),
+            Error::DriveFailed(what) | Error::WornOut(what) | Error::Rule(what) | Error::Outside(what) => {
+                write!(f, "{what}")
+            }
             Error::Interrupted => write!(f, "interrupted"),
         }
     }

@@ -58,8 +58,6 @@ pub struct Gate {
     bits: u64,
 }
 
-palimpsest_flash::state!(Gate { bits });
-
 impl Default for Gate {
     fn default() -> Self {
         Gate::NONE

@@ -53,7 +53,7 @@ fn columns<'py>(py: Python<'py>, completed: &[Completion]) -> Columns<'py> {
 #[pymethods]
 impl SimulatedDrive {
     #[new]
-    #[pyo3(signature = (ssd, ftl, overrides, precondition, contents, seed, workload, closed_loop, power_cuts))]
+    #[pyo3(signature = (ssd, ftl, overrides, precondition, contents, seed, workload, closed_loop, power_cuts, state))]
     #[allow(clippy::too_many_arguments, reason = "each is an option of the Python class")]
     fn new(
         py: Python<'_>,
@@ -66,6 +66,7 @@ impl SimulatedDrive {
         workload: &str,
         closed_loop: bool,
         power_cuts: bool,
+        state: Option<Vec<u8>>,
     ) -> PyResult<Self> {
         let contents = named(
             "contents",
@@ -81,6 +82,7 @@ impl SimulatedDrive {
         });
         builder = if closed_loop { builder.closed_loop() } else { builder };
         builder = if power_cuts { builder.power_cuts() } else { builder };
+        builder = if let Some(state) = state { builder.state(state) } else { builder };
         let drive = py.detach(|| builder.build_with(&read_file)).map_err(raise).and_then(policies::checked)?;
         Ok(SimulatedDrive { drive: Mutex::new(Some(drive)) })
     }
@@ -219,6 +221,13 @@ impl SimulatedDrive {
 
     fn power_cut(&mut self, at: u64) -> PyResult<()> {
         self.get()?.power_cut(at).map_err(raise)
+    }
+
+    /// The state of the drive at rest.
+    fn save<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let drive = self.get()?;
+        let state = py.detach(|| drive.save()).map_err(raise).and_then(policies::checked)?;
+        Ok(PyBytes::new(py, &state))
     }
 
     /// The present result as JSON.

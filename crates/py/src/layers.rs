@@ -22,7 +22,6 @@ use palimpsest_lab::nand::{Flash, Halt};
 use palimpsest_lab::plan::Io;
 use palimpsest_lab::plan::select::{READ, ReadPolicy};
 use palimpsest_lab::state::{Loaded, Reader, State};
-use palimpsest_lab::units::SECTOR_BYTES;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyRange};
 use std::collections::{BTreeMap, BTreeSet};
@@ -162,7 +161,7 @@ fn build(io: &Io, blueprint: &Blueprint) -> Box<dyn Ftl> {
     };
     let parts = Python::attach(|py| build(py).map_err(keep)).ok();
     let unit_sectors = u64::from(unit * io.host.sectors_per_subpage());
-    Box::new(PythonLayer { name, unit, unit_sectors, calls: 0, parts })
+    Box::new(PythonLayer { name, unit, unit_sectors, parts })
 }
 
 /// The Python side of a layer.
@@ -181,8 +180,6 @@ struct PythonLayer {
     /// Subpages of a unit.
     unit: u32,
     unit_sectors: u64,
-    /// Requests and other calls so far.
-    calls: u64,
     /// `None` after an exception.
     parts: Option<Parts>,
 }
@@ -213,7 +210,6 @@ const RAISED: Halt = Halt::Ended("the layer raised an exception");
 impl PythonLayer {
     /// Calls `method` with flash, to change, and `argument`; `extent` are the sectors of a request.
     fn call(&mut self, io: &mut Io, method: &str, extent: Option<Extent>, argument: Argument) -> Flash<bool> {
-        self.calls += 1;
         let Some(parts) = &self.parts else { return Err(RAISED) };
         let (result, halt) = Python::attach(|py| {
             let call = || -> PyResult<bool> {
@@ -238,7 +234,7 @@ impl PythonLayer {
         match (halt, result) {
             (Some(halt), result) => {
                 if let (Halt::Refused(refusal), Err(error)) = (&halt, result) {
-                    let place = self.place(method, extent);
+                    let place = self.place(method);
                     keep_caused(
                         RuleError::new_err(format!("{place}: the layer broke a rule of flash: {refusal}")),
                         error,
@@ -249,25 +245,22 @@ impl PythonLayer {
             (None, Ok(answer)) => Ok(answer),
             (None, Err(error)) if Python::attach(|py| error.is_instance_of::<NoSpace>(py)) => Err(Halt::NoSpace),
             (None, Err(error)) => {
-                self.raised(method, extent, error);
+                self.raised(method, error);
                 Err(RAISED)
             }
         }
     }
 
     /// Keeps an exception of the layer, which decides nothing from then on.
-    fn raised(&mut self, method: &str, extent: Option<Extent>, error: PyErr) {
+    fn raised(&mut self, method: &str, error: PyErr) {
         let described = Python::attach(|py| described(py, &error));
-        keep_caused(LayerError::new_err(format!("{}: {described}", self.place(method, extent))), error);
+        keep_caused(LayerError::new_err(format!("{}: {described}", self.place(method))), error);
         self.parts = None;
     }
 
-    /// The call of `method`, for messages.
-    fn place(&self, method: &str, extent: Option<Extent>) -> String {
-        let request = extent.map_or_else(String::new, |Extent { sector, sectors }| {
-            format!(", {} bytes at {}", u64::from(sectors) * SECTOR_BYTES, sector * SECTOR_BYTES)
-        });
-        format!("{}.{method}, call {} of the layer{request}", short(&self.name), self.calls)
+    /// The method, for messages.
+    fn place(&self, method: &str) -> String {
+        format!("{}.{method}", short(&self.name))
     }
 
     /// Calls `method` for the units of `extent`.
@@ -337,7 +330,7 @@ impl Ftl for PythonLayer {
             Ok(None) => Ok(()),
             Ok(Some(found)) => Err(found),
             Err(error) => {
-                self.raised("check", None, error);
+                self.raised("check", error);
                 Err("the layer raised an exception".into())
             }
         }

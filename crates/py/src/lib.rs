@@ -65,14 +65,16 @@ create_exception!(palimpsest._core, Interrupted, Error, "The user ended the run 
 /// The exception for an error of the core.
 fn raise(error: CoreError) -> PyErr {
     // A signal handler raised during the wait for a file, and caused `error`.
-    if let Some(raised) = files::raised().or_else(policies::raised) {
+    let text = error.to_string();
+    let place = matches!(error, CoreError::Outside(_)).then_some(text.as_str());
+    if let Some(raised) = files::raised().or_else(|| policies::raised(place)) {
         return raised;
     }
-    let text = error.to_string();
     match error {
         CoreError::Input { .. } => InputError::new_err(text),
         CoreError::DriveFailed(_) | CoreError::WornOut(_) => DeviceError::new_err(text),
         CoreError::Rule(_) => RuleError::new_err(text),
+        CoreError::Outside(_) => PolicyError::new_err(text),
         CoreError::Io { .. } => WorkloadIoError::new_err(text),
         CoreError::Interrupted => Interrupted::new_err(text),
     }

@@ -1,4 +1,4 @@
-//! Policies in Python, which `palimpsest.policies` loads and calls: once a block is cleaned, or for some thousand
+//! Policies in Python, which `palimpsest.policies` loads and calls: where decisions are rare, or for some thousand
 //! requests at a time. A compiled function in place of a class is called without the interpreter.
 //!
 //! The first exception of a policy ends the run: the policy decides nothing from then on, and [`raised`] keeps the
@@ -7,46 +7,84 @@
 //! Ignored: policies that change while a drive is in use, and the state of a compiled function. Served drives are
 //! refused, because their threads would lose the exception.
 
-use crate::{InputError, PolicyError, Resolved};
+use crate::{InputError, PolicyError, Resolved, RuleError};
 use palimpsest_lab::command::{Command, Directives};
+use palimpsest_lab::ftl::llh::threshold::{self, Adapt, Cleaned};
+use palimpsest_lab::ftl::mga::admission::{self, Admit};
+use palimpsest_lab::ftl::mga::limits::{self, Limit, Merged};
 use palimpsest_lab::geometry::Extent;
-use palimpsest_lab::log::outside::Outside;
+use palimpsest_lab::log::outside::{PROGRAM, Program, is_outside};
 use palimpsest_lab::log::pace::{self, Chosen, Spread};
+use palimpsest_lab::log::rotation::{self, Place, Planes};
 use palimpsest_lab::log::streams::{self, Classify};
 use palimpsest_lab::log::victim::{self, Candidates, Victim};
 use palimpsest_lab::rng::Rng;
 use palimpsest_lab::state::{Loaded, Reader, State};
 use palimpsest_lab::units::{Nanos, SECTOR_BYTES};
+use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::result::Result;
 
-/// The keys of policies in Python.
-const VICTIM: &str = "ftl.victim";
-const CLASSIFIER: &str = "ftl.classifier";
-const PACE: &str = "ftl.gc_pace";
 const FORM: &str = "FILE.py:CLASS";
 
 thread_local! {
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
-/// Takes the exception that a policy raised in this thread.
-pub fn raised() -> Option<PyErr> {
-    RAISED.take()
+macro_rules! added {
+    ($($added:path),+ $(,)?) => {
+        /// The keys of policies in Python.
+        fn keys() -> Vec<&'static str> {
+            vec![$($added.key),+]
+        }
+
+        /// Adds policies in Python to those of the process.
+        pub fn add() {
+            let program = Program { form: FORM, names: is_python, read, has_failed: has_raised };
+            let is_new = PROGRAM.set(program).is_ok();
+            $(let is_new = $added.build.set(|key, text| Box::new(Policy::build(key, text))).is_ok() && is_new;)+
+            assert!(is_new, "policies are added once");
+        }
+    };
+}
+
+added!(
+    victim::OUTSIDE,
+    streams::OUTSIDE,
+    pace::OUTSIDE,
+    rotation::OUTSIDE,
+    admission::OUTSIDE,
+    limits::OUTSIDE,
+    threshold::OUTSIDE,
+);
+
+/// Takes the exception that a policy raised in this thread; `place` names the request and the work of the drive.
+pub fn raised(place: Option<&str>) -> Option<PyErr> {
+    let error = RAISED.take()?;
+    Python::attach(|py| match place {
+        Some(place) if error.is_instance_of::<PolicyError>(py) || error.is_instance_of::<RuleError>(py) => {
+            let text = format!("{}; {place}", error.value(py));
+            let placed = error.get_type(py).call1((text,)).map_or_else(|error| error, PyErr::from_value);
+            placed.set_cause(py, error.cause(py));
+            Some(placed)
+        }
+        _ => Some(error),
+    })
 }
 
 /// `value`, unless a policy raised an exception in this thread.
 pub fn checked<T>(value: T) -> PyResult<T> {
-    raised().map_or(Ok(value), Err)
+    raised(None).map_or(Ok(value), Err)
 }
 
 /// Refuses a drive with a policy or a layer in Python.
 pub fn refuse(resolved: &Resolved) -> PyResult<()> {
     let values = resolved.to_json();
-    for key in ["ftl.name", VICTIM, CLASSIFIER, PACE] {
-        if let Some(text) = values["ftl"][&key[4..]].as_str().filter(|text| is_python(text)) {
+    for key in keys().into_iter().chain(["ftl.name"]) {
+        if let Some(text) = values["ftl"][&key[4..]].as_str().filter(|text| is_outside(text)) {
             let what = format!("{key} = {text}: programs cannot use a drive with code in Python");
             return Err(InputError::new_err(format!("{what}; expected built-in policies and layers")));
         }
@@ -72,59 +110,83 @@ pub fn keep_caused(error: PyErr, cause: PyErr) {
     keep(error);
 }
 
-/// Adds policies in Python to those of the process.
-pub fn add() {
-    let read = |text: &str| read(VICTIM, text);
-    let is_new = victim::OUTSIDE.set(Outside { form: FORM, read, build: build_victim }).is_ok();
-    let read = |text: &str| self::read(CLASSIFIER, text);
-    let is_new = is_new && streams::OUTSIDE.set(Outside { form: FORM, read, build: build_classifier }).is_ok();
-    let read = |text: &str| self::read(PACE, text);
-    let is_new = is_new && pace::OUTSIDE.set(Outside { form: FORM, read, build: build_pace }).is_ok();
-    assert!(is_new, "policies are added once");
+/// Whether `text` names code in Python.
+pub fn is_python(text: &str) -> bool {
+    text.contains(".py:") || text.starts_with("object:")
 }
 
 fn helper<'py>(py: Python<'py>, function: &str, key: &str, text: &str) -> PyResult<Bound<'py, PyAny>> {
     py.import("palimpsest.policies")?.call_method1(function, (key, text))
 }
 
-/// Whether `text` names code in Python.
-pub fn is_python(text: &str) -> bool {
-    text.contains(".py:") || text.starts_with("object:")
-}
-
-fn read(key: &str, text: &str) -> Option<std::result::Result<String, String>> {
+fn read(key: &str, text: &str) -> Result<String, String> {
     let read = |py: Python<'_>| helper(py, "read", key, text)?.extract::<String>();
-    is_python(text).then(|| Python::attach(|py| read(py).map_err(|error| error.value(py).to_string())))
+    Python::attach(|py| read(py).map_err(|error| error.value(py).to_string()))
 }
 
-/// A policy in Python, called through `palimpsest.policies.Caller`; `None` after an exception.
-struct Policy(Option<Py<PyAny>>);
+/// A policy in Python, called through `palimpsest.policies.Caller`.
+#[derive(Default)]
+struct Policy {
+    /// `None` after an exception.
+    caller: Option<Py<PyAny>>,
+    takes_full: bool,
+    /// Of a compiled function.
+    address: Option<usize>,
+    /// An array of the caller, refilled for each call.
+    rows: Option<PyBuffer<i64>>,
+}
 
 impl Policy {
     /// The policy of `key` that `text` names.
-    fn build(py: Python<'_>, key: &str, text: &str) -> Policy {
-        Policy(helper(py, "build", key, text).map(Bound::unbind).map_err(keep).ok())
+    fn build(key: &str, text: &str) -> Policy {
+        let build = |py: Python<'_>| {
+            let caller = helper(py, "build", key, text)?;
+            let takes_full = caller.getattr("takes_full")?.extract()?;
+            let address = caller.getattr("address")?.extract()?;
+            Ok(Policy { caller: Some(caller.unbind()), takes_full, address, rows: None })
+        };
+        Python::attach(build).map_err(keep).unwrap_or_default()
     }
 
-    /// The result of `call`; `None`, for good, after an exception.
-    fn call<T>(&mut self, call: impl FnOnce(Python<'_>, &Py<PyAny>) -> PyResult<T>) -> Option<T> {
-        let policy = self.0.as_ref()?;
-        match Python::attach(|py| call(py, policy)) {
+    /// The result of `call`, which gets the caller and the array; `None`, for good, after an exception.
+    fn call<T>(&mut self, call: impl FnOnce(&Bound<'_, PyAny>, &mut Rows) -> PyResult<T>) -> Option<T> {
+        let caller = self.caller.as_ref()?;
+        match Python::attach(|py| call(caller.bind(py), &mut self.rows)) {
             Ok(value) => Some(value),
             Err(error) => {
                 keep(error);
-                self.0 = None;
+                self.caller = None;
                 None
             }
         }
     }
 }
 
+type Rows = Option<PyBuffer<i64>>;
+
+/// The array of `caller`, with `rows` rows of at least `count` numbers, and the length of a row.
+#[allow(unsafe_code, reason = "numpy has the array")]
+fn rows_of<'a>(
+    caller: &Bound<'a, PyAny>,
+    array: &'a mut Rows,
+    rows: usize,
+    count: usize,
+) -> PyResult<(&'a [Cell<i64>], usize)> {
+    if array.as_ref().is_none_or(|array| array.item_count() < rows * count) {
+        *array = Some(PyBuffer::get(&caller.call_method1("grow", (rows, count))?)?);
+    }
+    let cells = array.as_ref().filter(|array| !array.readonly()).and_then(PyBuffer::as_slice_ptr);
+    let cells = cells.ok_or_else(|| PolicyError::new_err("the array cannot be written"))?;
+    // SAFETY: the buffer keeps the array alive; numbers may change through other references, so they are cells.
+    let cells = unsafe { &*(cells.as_ptr() as *const [Cell<i64>]) };
+    Ok((cells, cells.len() / rows))
+}
+
 impl State for Policy {
     fn save(&self, out: &mut Vec<u8>) {
         let store =
-            |policy: &Py<PyAny>| Python::attach(|py| policy.bind(py).call_method0("store")?.extract::<Vec<u8>>());
-        let stored = self.0.as_ref().map_or(Ok(Vec::new()), store);
+            |caller: &Py<PyAny>| Python::attach(|py| caller.bind(py).call_method0("store")?.extract::<Vec<u8>>());
+        let stored = self.caller.as_ref().map_or(Ok(Vec::new()), store);
         stored
             .unwrap_or_else(|error| {
                 keep(error);
@@ -136,81 +198,40 @@ impl State for Policy {
     fn load(&mut self, from: &mut Reader<'_>) -> Loaded {
         let mut stored = Vec::<u8>::new();
         stored.load(from)?;
-        self.call(|py, policy| policy.call_method1(py, "restore", (PyBytes::new(py, &stored),)).map(drop))
+        self.call(|caller, _| caller.call_method1("restore", (PyBytes::new(caller.py(), &stored),)).map(drop))
     }
 }
 
-/// Columns of equal length as bytes, which numpy reads as one array of 64-bit integers.
-fn bytes_of<'py>(py: Python<'py>, columns: &[Vec<i64>; 4]) -> PyResult<Bound<'py, PyBytes>> {
-    let length = 8 * columns[0].len();
-    PyBytes::new_with(py, 4 * length, |bytes| {
-        for (part, column) in bytes.chunks_exact_mut(length.max(1)).zip(columns) {
-            for (place, value) in part.chunks_exact_mut(8).zip(column) {
-                place.copy_from_slice(&value.to_ne_bytes());
-            }
-        }
-        Ok(())
-    })
-}
-
-fn build_victim(text: &str) -> Option<Box<dyn Victim>> {
-    is_python(text).then(|| {
-        Python::attach(|py| {
-            let policy = Policy::build(py, VICTIM, text);
-            let read = |name| policy.0.as_ref().and_then(|policy| policy.getattr(py, name).ok());
-            let takes_full = read("takes_full").is_some_and(|value| value.is_truthy(py).unwrap_or(false));
-            let address = read("address").and_then(|value| value.extract::<usize>(py).ok());
-            Box::new(PythonVictim { policy, takes_full, address, columns: Default::default() }) as Box<dyn Victim>
-        })
-    })
-}
-
-/// A victim policy in Python.
-struct PythonVictim {
-    policy: Policy,
-    takes_full: bool,
-    /// Of a compiled function.
-    address: Option<usize>,
-    /// Of the candidates: number, valid units, age, erases.
-    columns: [Vec<i64>; 4],
-}
-
-impl State for PythonVictim {
-    fn save(&self, out: &mut Vec<u8>) {
-        self.policy.save(out);
-    }
-
-    fn load(&mut self, from: &mut Reader<'_>) -> Loaded {
-        self.policy.load(from)
-    }
-}
-
-impl Victim for PythonVictim {
+impl Victim for Policy {
     fn choose(&mut self, Candidates { blocks, plane, erases }: Candidates<'_>, _rng: &mut Rng) -> Option<u32> {
         let (units, now, takes_full) = (blocks.units_per_block(), blocks.closings(), self.takes_full);
-        let [numbers, valid, ages, erased] = &mut self.columns;
-        numbers.clear();
-        let gains = |&block: &u32| takes_full || blocks.valid_count(block) < units;
-        numbers.extend(blocks.closed_by_number(plane).filter(gains).map(i64::from));
-        if numbers.is_empty() {
-            return None;
-        }
-        let fill = |column: &mut Vec<i64>, value: &dyn Fn(u32) -> i64| {
-            column.clear();
-            column.extend(numbers.iter().map(|&block| value(block as u32)));
-        };
-        fill(valid, &|block| blocks.valid_count(block).into());
-        fill(ages, &|block| (now - blocks.closed_at(block) + 1) as i64);
-        fill(erased, &|block| erases(block).into());
-        let (columns, address) = (&self.columns, self.address);
-        let chosen = self.policy.call(|py, policy| match address {
-            Some(address) => call_compiled(address, plane, units, columns),
-            None => {
-                let arguments = (plane, units, bytes_of(py, columns)?);
-                policy.call_method1(py, "choose", arguments)?.extract::<usize>(py)
+        let address = self.address;
+        let choose = |caller: &Bound<'_, PyAny>, array: &mut Rows| {
+            let (rows, length) = rows_of(caller, array, 4, blocks.closed(plane).len().max(1))?;
+            let mut count = 0;
+            for block in blocks.closed_by_number(plane) {
+                let valid = blocks.valid_count(block);
+                if takes_full || valid < units {
+                    let age = now - blocks.closed_at(block) + 1;
+                    rows[count].set(block.into());
+                    rows[length + count].set(valid.into());
+                    rows[2 * length + count].set(age as i64);
+                    rows[3 * length + count].set(erases(block).into());
+                    count += 1;
+                }
             }
-        })?;
-        Some(self.columns[0][chosen] as u32)
+            if count == 0 {
+                return Ok(None);
+            }
+            let chosen = match address {
+                Some(address) => {
+                    call_compiled(address, plane, units, count, [0, 1, 2, 3].map(|row| &rows[row * length]))?
+                }
+                None => caller.call_method1("choose", (plane, units, count))?.extract::<usize>()?,
+            };
+            Ok(Some(rows[chosen].get() as u32))
+        };
+        self.call(choose)?
     }
 
     fn may_choose_full(&self) -> bool {
@@ -221,57 +242,46 @@ impl Victim for PythonVictim {
 /// The function of C that chooses a victim: plane, units of a block, number of candidates, their columns.
 type Choose = extern "C" fn(i64, i64, i64, *const i64, *const i64, *const i64, *const i64) -> i64;
 
-/// The index that the compiled function at `address` chooses.
+/// The index that the compiled function at `address` chooses among `count` blocks, given their columns.
 #[allow(unsafe_code, reason = "the user states that a function of this type is at the address")]
-fn call_compiled(address: usize, plane: u32, units: u32, columns: &[Vec<i64>; 4]) -> PyResult<usize> {
+fn call_compiled(address: usize, plane: u32, units: u32, count: usize, columns: [&Cell<i64>; 4]) -> PyResult<usize> {
     // SAFETY: `palimpsest.policies` accepts only function pointers of this type, and what states to be one (numba).
     let choose = unsafe { std::mem::transmute::<usize, Choose>(address) };
-    let [block, valid, age, erases] = columns.each_ref().map(|column| column.as_ptr());
-    let count = columns[0].len();
+    let [block, valid, age, erases] = columns.map(|column| column.as_ptr().cast_const());
     let chosen = choose(plane.into(), units.into(), count as i64, block, valid, age, erases);
     usize::try_from(chosen).ok().filter(|&chosen| chosen < count).ok_or_else(|| {
         let expected = format!("expected 0 to {}", count - 1);
         PolicyError::new_err(format!(
-            "{VICTIM}: the compiled function, plane {plane}, {count} closed blocks: index {chosen}; {expected}"
+            "{}: the compiled function, plane {plane}, {count} closed blocks: index {chosen}; {expected}",
+            victim::OUTSIDE.key
         ))
     })
 }
 
-fn build_classifier(text: &str) -> Option<Box<dyn Classify>> {
-    let build = || Python::attach(|py| PythonClassifier(Policy::build(py, CLASSIFIER, text)));
-    is_python(text).then(|| Box::new(build()) as Box<dyn Classify>)
+/// Requests as bytes: kinds, and 64-bit columns of arrivals, offsets, sizes and owners, which numpy reads as arrays.
+fn bytes_of<'py>(
+    py: Python<'py>,
+    arrivals: &[Nanos],
+    commands: &[Command],
+) -> (Bound<'py, PyBytes>, Bound<'py, PyBytes>) {
+    let kinds: Vec<u8> = commands.iter().map(|command| command.kind as u8).collect();
+    let of = |value: fn(&Command) -> u64| commands.iter().flat_map(move |command| value(command).to_ne_bytes());
+    let columns: Vec<u8> = arrivals
+        .iter()
+        .flat_map(|time| time.to_ne_bytes())
+        .chain(of(|command| command.extent.sector * SECTOR_BYTES))
+        .chain(of(|command| u64::from(command.extent.sectors) * SECTOR_BYTES))
+        .chain(of(|command| command.directives.owner.into()))
+        .collect();
+    (PyBytes::new(py, &kinds), PyBytes::new(py, &columns))
 }
 
-/// A classifier in Python.
-struct PythonClassifier(Policy);
-
-impl State for PythonClassifier {
-    fn save(&self, out: &mut Vec<u8>) {
-        self.0.save(out);
-    }
-
-    fn load(&mut self, from: &mut Reader<'_>) -> Loaded {
-        self.0.load(from)
-    }
-}
-
-impl Classify for PythonClassifier {
-    fn stream_of(&mut self, _extent: Extent, directives: Directives) -> u32 {
-        directives.class.into()
-    }
-
-    fn classify(&mut self, arrivals: &[Nanos], commands: &mut [Command], last: u32) {
-        let kinds: Vec<u8> = commands.iter().map(|command| command.kind as u8).collect();
-        let of = |value: &dyn Fn(&Command) -> u64| commands.iter().map(|command| value(command) as i64).collect();
-        let columns = [
-            arrivals.iter().map(|&time| time as i64).collect(),
-            of(&|command| command.extent.sector * SECTOR_BYTES),
-            of(&|command| u64::from(command.extent.sectors) * SECTOR_BYTES),
-            of(&|command| command.directives.owner.into()),
-        ];
-        let classes = self.0.call(|py, policy| {
-            let arguments = (last + 1, PyBytes::new(py, &kinds), bytes_of(py, &columns)?);
-            Ok(policy.call_method1(py, "classify", arguments)?.extract::<PyBackedBytes>(py)?)
+impl Policy {
+    /// Sets the classes of `commands` to the bytes that `method` returns, given `first` and the requests.
+    fn set_classes(&mut self, method: &str, first: f64, arrivals: &[Nanos], commands: &mut [Command]) {
+        let classes = self.call(|caller, _| {
+            let (kinds, columns) = bytes_of(caller.py(), arrivals, commands);
+            Ok(caller.call_method1(method, (first, kinds, columns))?.extract::<PyBackedBytes>()?)
         });
         for (command, &class) in commands.iter_mut().zip(classes.iter().flat_map(|classes| classes.iter())) {
             command.directives.class = class;
@@ -279,29 +289,54 @@ impl Classify for PythonClassifier {
     }
 }
 
-fn build_pace(text: &str) -> Option<Box<dyn Spread>> {
-    let build = || Python::attach(|py| PythonPace(Policy::build(py, PACE, text)));
-    is_python(text).then(|| Box::new(build()) as Box<dyn Spread>)
-}
-
-/// A pace of collection in Python.
-struct PythonPace(Policy);
-
-impl State for PythonPace {
-    fn save(&self, out: &mut Vec<u8>) {
-        self.0.save(out);
+impl Classify for Policy {
+    fn stream_of(&mut self, _extent: Extent, directives: Directives) -> u32 {
+        directives.class.into()
     }
 
-    fn load(&mut self, from: &mut Reader<'_>) -> Loaded {
-        self.0.load(from)
+    fn classify(&mut self, arrivals: &[Nanos], commands: &mut [Command], last: u32) {
+        self.set_classes("classify", f64::from(last + 1), arrivals, commands);
     }
 }
 
-impl Spread for PythonPace {
+impl Admit for Policy {
+    fn admit(&mut self, arrivals: &[Nanos], commands: &mut [Command], free: f64) {
+        self.set_classes("admit", free, arrivals, commands);
+    }
+}
+
+impl Spread for Policy {
     fn spread(&mut self, &Chosen { plane, now, moves, pages, free, load, most }: &Chosen) -> u32 {
-        let spread = self.0.call(|py, policy| {
-            policy.call_method1(py, "spread", (plane, now, moves, pages, free, load, most))?.extract::<u32>(py)
-        });
-        spread.unwrap_or(most)
+        let arguments = (plane, now, moves, pages, free, load, most);
+        self.call(|caller, _| caller.call_method1("spread", arguments)?.extract()).unwrap_or(most)
+    }
+}
+
+impl Place for Policy {
+    fn place(&mut self, &Planes { page, stream, next, now, ref free, ref loads, ref lost }: &Planes) -> Vec<u32> {
+        let place = |caller: &Bound<'_, PyAny>, array: &mut Rows| {
+            let (rows, length) = rows_of(caller, array, 3, free.len())?;
+            for plane in 0..free.len() {
+                rows[plane].set(free[plane].into());
+                rows[length + plane].set(loads[plane].into());
+                rows[2 * length + plane].set(lost[plane].into());
+            }
+            caller.call_method1("place", (page, stream, next, now))?.extract()
+        };
+        self.call(place).unwrap_or_default()
+    }
+}
+
+impl Limit for Policy {
+    fn limits(&mut self, reads: u32, &Merged { subpages, now, free, merges, moved }: &Merged) -> Option<Vec<u32>> {
+        self.call(|caller, _| caller.call_method1("limits", (reads, subpages, now, free, merges, moved))?.extract())
+    }
+}
+
+impl Adapt for Policy {
+    fn adapt(&mut self, victim: &Cleaned) -> Option<u32> {
+        let &Cleaned { bank, now, valid, units, threshold, most, waiting, clean } = victim;
+        let arguments = (bank, now, valid, units, threshold, most, waiting, clean);
+        self.call(|caller, _| caller.call_method1("adapt", arguments)?.extract())
     }
 }

@@ -12,6 +12,7 @@ mod flight;
 mod idle;
 mod laws;
 mod link;
+mod outside;
 pub mod patrol;
 mod power;
 pub mod read_ahead;
@@ -23,6 +24,7 @@ mod write_back;
 mod zoned;
 
 pub use carried::Completed;
+pub use outside::Outside;
 pub use power::{Power, Recovery, explain};
 pub use reports::{Refused, Reports};
 pub use steps::Upcoming;
@@ -222,7 +224,9 @@ impl Drive {
         if self.io.host.has_contents() {
             self.io.host.begin(kind);
         }
-        if let Err(halt) = self.serve(kind, extent) {
+        let served = self.serve(kind, extent);
+        self.check_request(kind, extent)?;
+        if let Err(halt) = served {
             return self.halted(halt, Command::new(kind, extent), verifier);
         }
         self.close_call();

@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from .. import _core, engine, units
+from .. import _core, engine, policies, units
 from ..errors import InputError
 from ..files import holder
 from ..options import RunOptions
@@ -50,6 +50,7 @@ class Point:
             "identity": self.identity, "options": dataclasses.asdict(self.options), "drive": self.drive,
             "name": self.config["name"], "file": None if self.file is None else dataclasses.asdict(self.file),
             "simulator": simulator(), "state": state_of(self.config, self.options),
+            "code": policies.sources(self.config),
         }  # fmt: skip
 
 
@@ -124,6 +125,8 @@ class _Resolver:
         }
         if "ssd" in fields and ("/" in fields["ssd"] or fields["ssd"].endswith(".toml")):
             fields["ssd"] = str(self.definition.folder / fields["ssd"])
+        if "ftl" in fields:
+            fields["ftl"] = policies.located(fields["ftl"], self.definition.folder)
         changes = {
             key.removeprefix(_WORKLOAD_KEY): value for key, value in settings.items() if key.startswith(_WORKLOAD_KEY)
         }
@@ -131,7 +134,8 @@ class _Resolver:
         fields["workload"], file = self._workload(workload, changes)
         apart = (*OPTIONS, *filter(is_label, settings))
         keys = {key: value for key, value in settings.items() if key not in apart and not key.startswith(_WORKLOAD_KEY)}
-        overrides = tuple(f"{key}={_text(value)}" for key, value in keys.items())
+        folder = self.definition.folder
+        overrides = tuple(f"{key}={policies.located(_text(value), folder)}" for key, value in keys.items())
         return RunOptions(overrides=overrides, sketch=True, **fields), file
 
     def _workload(self, text: str, changes: Settings) -> tuple[str, WorkloadFile | None]:
@@ -250,8 +254,9 @@ def _value(axis: str, settings: Settings, config: dict[str, Any]) -> Value | Non
 
 
 def _identity(options: RunOptions, config: dict[str, Any], file: WorkloadFile | None) -> str:
+    drive = {key: value for key, value in config.items() if key != "name"}
     depends_on = {
-        "simulator": simulator(), "config": {key: value for key, value in config.items() if key != "name"},
+        "simulator": simulator(), "config": drive | {"ftl": policies.without_paths(config["ftl"])},
         "workload": {"file": file.digest} if file is not None else {"spec": options.workload},
         "precondition": options.precondition or "none", "requests": options.requests, "warmup": options.warmup or "0",
         "fidelity": options.fidelity, "payload": options.payload, "seed": options.seed, "skip_bad": options.skip_bad,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from .. import _core, errors
+from .. import _core, errors, policies
 from ..errors import Error
 from ..files import holder
 from ..options import RunOptions
@@ -115,7 +115,7 @@ def _task(options: RunOptions) -> Task:
     return {
         "identity": hashlib.blake2b(json.dumps(name).encode(), digest_size=16).hexdigest(), "options": fields,
         "drive": drive, "name": config["name"], "file": file, "jobs": text, "simulator": simulator(),
-        "state": state_of(config, options),
+        "state": state_of(config, options), "code": policies.sources(config),
         "series": _SERIES if options.series else (),
     }  # fmt: skip
 

@@ -15,15 +15,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from .. import _core, engine
+from .. import _core, engine, policies
 from ..errors import Error, WorkloadIoError, one_line
 from ..files import digest, holder
 from ..options import RunOptions
 
 Task = dict[str, Any]
 """`identity`, `options` (for the native module), `drive` (TOML, if from a file), `file`, `simulator`, and `state`,
-equal for points that continue from one preconditioned drive. Optional: `jobs`, the text of a job file, and `series`,
-names of series to return."""
+equal for points that continue from one preconditioned drive. Optional: `jobs`, the text of a job file; `code`,
+texts of files with policies by path; and `series`, names of series to return."""
 Outcome = dict[str, Any]
 """`identity`, `status` (`done` or `failed`), `result`, `error` (`kind`, `text`), `worker`, `wall_s`; `series` if the
 task names some."""
@@ -108,7 +108,7 @@ def _run(task: Task, progress: engine.Progress | None) -> tuple[dict[str, Any], 
     fields = dict(task["options"])
     options = RunOptions(**fields | {"overrides": tuple(fields["overrides"])})
     replaced: tuple[str, ...] = ()
-    with tempfile.TemporaryDirectory(prefix="palimpsest-") as folder:
+    with tempfile.TemporaryDirectory(prefix="palimpsest-") as folder, policies.shipped(task.get("code", {})):
         if task.get("jobs") is not None:
             options, replaced = replace(options, workload=_written(folder, "jobs.fio", task["jobs"])), ("workload",)
         if task["drive"] is not None:

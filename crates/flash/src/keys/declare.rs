@@ -175,7 +175,7 @@ macro_rules! keys {
 }
 
 /// Declares an enumeration whose members are words of the configuration: `Member = "word"`. `KIND` is the kind of a key
-/// with these values.
+/// with these values. With `else Member` all other texts are this member, and `WORDS` takes the place of `KIND`.
 #[macro_export]
 macro_rules! words {
     (
@@ -202,11 +202,34 @@ macro_rules! words {
             }
         }
 
+        $crate::words!(@value $name { $($member = $word,)+ } _ => None);
+    };
+    (
+        $(#[$attribute:meta])*
+        $visibility:vis enum $name:ident {
+            $($(#[$member_attribute:meta])* $member:ident = $word:literal,)+
+        } else $(#[$other_attribute:meta])* $other:ident
+    ) => {
+        $(#[$attribute])*
+        $visibility enum $name {
+            $($(#[$member_attribute])* $member,)+
+            $(#[$other_attribute])* $other,
+        }
+
+        impl $name {
+            /// The words of the configuration.
+            pub const WORDS: &'static [&'static str] = &[$($word),+];
+        }
+
+        $crate::words!(@value $name { $($member = $word,)+ }
+            $crate::keys::Value::Text(_) => Some($name::$other), _ => None);
+    };
+    (@value $name:ident { $($member:ident = $word:literal,)+ } $($other:pat => $value:expr),+) => {
         impl $crate::keys::FromValue for $name {
             fn from_value(value: &$crate::keys::Value) -> Option<Self> {
                 match value {
                     $($crate::keys::Value::Text(text) if text == $word => Some($name::$member),)+
-                    _ => None,
+                    $($other => $value,)+
                 }
             }
         }

@@ -62,6 +62,11 @@ impl Settings {
         self.values.get(key).unwrap_or_else(|| panic!("{key} is not in the schema"))
     }
 
+    /// The values that are texts.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.values.values().filter_map(|value| if let Value::Text(text) = value { Some(text.as_str()) } else { None })
+    }
+
     /// The setting of `key`.
     ///
     /// # Panics

@@ -61,6 +61,8 @@ pub enum ValueType {
     Ratio { max: f64 },
     /// A share up to 1, or this word.
     ShareOr(&'static str),
+    /// A share up to 1, or a notation, whose `expected` follows the words for a share.
+    ShareOrNotation(&'static Notation),
     /// A list of ratios up to 1.
     Ratios,
     /// An energy, at most a joule.
@@ -192,6 +194,10 @@ impl ValueType {
             (ValueType::ShareOr(word), _) => {
                 ValueType::Ratio { max: 1.0 }.read(raw).map_err(|what| format!("{what}, or {word}"))
             }
+            (ValueType::ShareOrNotation(notation), Raw::Text(text)) if parse_ratio(text).is_err() => {
+                (notation.read)(text).map(Value::Text)
+            }
+            (ValueType::ShareOrNotation(_), _) => ValueType::Ratio { max: 1.0 }.read(raw),
             (ValueType::Ratios, Raw::List(list)) => items(list, ValueType::Ratio { max: 1.0 }).map(Value::Ratios),
             (ValueType::Energy, Raw::Text(text)) => energy(text).map(Value::Energy),
             (ValueType::Energies, Raw::List(list)) => items(list, ValueType::Energy).map(Value::Energies),
@@ -225,6 +231,9 @@ impl ValueType {
             ValueType::Rate => "expected a rate such as \"1.2GB/s\", or \"unlimited\"".into(),
             ValueType::Ratio { .. } => "expected a percentage such as \"28%\", or a number below 1 such as 0.28".into(),
             ValueType::ShareOr(word) => format!("expected {word}, or a percentage such as \"28%\""),
+            ValueType::ShareOrNotation(notation) => {
+                format!("expected a percentage such as \"28%\"{}", (notation.expected)())
+            }
             ValueType::Ratios => "expected a list of percentages such as [\"20%\", \"40%\"]".into(),
             ValueType::Energy => "expected an energy such as \"50.37uJ\"".into(),
             ValueType::Energies => "expected a list of energies such as [\"3uJ\", \"4uJ\"]".into(),

@@ -2,6 +2,19 @@
 
 use super::Gate;
 use palimpsest_flash::prefetch::prefetch;
+use palimpsest_flash::state::{Loaded, Reader, State};
+
+// A drive is saved at rest, when every gate has closed; a byte, as every element of a list has.
+impl State for Gate {
+    fn save(&self, out: &mut Vec<u8>) {
+        out.push(0);
+    }
+
+    fn load(&mut self, from: &mut Reader<'_>) -> Loaded {
+        *self = Gate::NONE;
+        from.take(1).map(drop)
+    }
+}
 
 /// All gates made so far, in slots that are reused.
 #[derive(Default)]

@@ -19,7 +19,7 @@ mod collect;
 mod dead;
 mod recover;
 mod settings;
-mod threshold;
+pub mod threshold;
 mod write;
 
 use super::gather::Gather;
@@ -42,7 +42,7 @@ use palimpsest_ftl_api::plan::port::{Piece, pieces};
 use palimpsest_ftl_api::plan::{Cause, CodedIo, Gate, Io, Read};
 use palimpsest_ftl_api::{Blueprint, ClassifyAhead, Entry, Figure, Ftl, LayerFigures, Mapping, Programs};
 use settings::LlhSettings;
-use threshold::Threshold;
+use threshold::{Adapt, Threshold};
 
 pub const ENTRY: Entry = Entry {
     name: "llh",
@@ -99,6 +99,8 @@ struct Llh {
     oldest: Nanos,
     streams: StreamChooser,
     victim: Box<dyn Victim>,
+    /// Chooses the thresholds of banks, if outside of this crate.
+    rule: Option<Box<dyn Adapt>>,
     rng: Rng,
     coder: Coder,
     /// Blocks with fewer erases than this may be partially used.
@@ -131,7 +133,7 @@ struct Llh {
 palimpsest_flash::state!(Llh {
     map, blocks, since, oldest, streams, victim, rng, coder, failed, lost, emptying, wear_checks, counters, transitions,
     disturbed
-} parts { use_states, banks, buffers } built {
+} parts { use_states, banks, buffers, rule } built {
     settings, subpages, pages_per_block, sectors_per_subpage, banks_by, per_page, per_block, blocks_by,
     safe_erases, gc_start, gc_stop, slack, protected, timeout, logical, image, wanted, coded
 });
@@ -160,6 +162,7 @@ impl Llh {
             oldest: NOT_WAITING,
             streams: StreamChooser::always(&blueprint.settings, units, sectors_per_subpage),
             victim: victim::new(&settings.log.victim),
+            rule: threshold::OUTSIDE.build_from(&blueprint.settings),
             rng: Rng::new(blueprint.seed, 0x71c7),
             coder: Coder::new(io.nand(), &settings, blueprint.seed),
             safe_erases: (f64::from(io.nand().part().endurance) * settings.safe_life) as u32,

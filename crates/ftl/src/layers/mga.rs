@@ -17,9 +17,11 @@
 //! Ignored: `ftl.classifier`, and the third of `ftl.streams` (with two or three, moved data has separate blocks; in two
 //! rounds it never does).
 
+pub mod admission;
 mod cache;
 mod collect;
 mod failed;
+pub mod limits;
 mod map;
 mod merge;
 mod pages;
@@ -41,7 +43,9 @@ use crate::log::settings::{
     CACHE, COLLECTION, FIXED_CACHE, GATHER, LEVELING, PLACEMENT, READ, STATIC_LEVELING, STREAMS, keys_of,
 };
 use crate::log::victim::{self, Victim};
+use admission::{Admit, Threshold};
 use collect::Collector;
+use limits::{EVERY, Limits, Merged};
 use map::{Map, Target, UNMAPPED};
 use pages::PageStates;
 use palimpsest_flash::geometry::{Extent, unit_of};
@@ -50,7 +54,7 @@ use palimpsest_flash::nand::{Flash, first_subpages};
 use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_ftl_api::plan::{Cause, Io};
-use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, LayerFigures, Programs};
+use palimpsest_ftl_api::{Blueprint, ClassifyAhead, Entry, Figure, Ftl, LayerFigures, Programs};
 use settings::MgaSettings;
 use write::Image;
 
@@ -126,6 +130,11 @@ struct Mga {
     pages: PageStates,
     /// Exclusive allocation while more pages than this are fully free.
     threshold: u32,
+    /// Chooses the threshold of each request, if outside of this crate.
+    admission: Option<Box<dyn Admit>>,
+    limits: Limits,
+    /// Pages of the drive.
+    pages_in_all: u32,
     victim: Box<dyn Victim>,
     rng: Rng,
     collector: Collector,
@@ -141,14 +150,16 @@ struct Mga {
 }
 
 palimpsest_flash::state!(Mga {
-    map, pages, victim, rng, collector, failed, requests, counters, disturbed
-} built {
-    settings, subpages, all, sectors_per_subpage, sectors_per_page, threshold, image, groups, reads
+    map, pages, threshold, limits, victim, rng, collector, failed, requests, counters, disturbed
+} parts { admission } built {
+    settings, subpages, all, sectors_per_subpage, sectors_per_page, pages_in_all, image, groups, reads
 });
 
 impl Mga {
     fn new(io: &Io, blueprint: &Blueprint) -> Self {
         let (geometry, settings) = (*io.geometry(), MgaSettings::new(&blueprint.settings));
+        let pages_in_all = geometry.pages() as u32;
+        let share = if let Threshold::Share(share) = settings.allocation_threshold { share } else { 0.0 };
         Mga {
             subpages: geometry.subpages_per_page,
             all: first_subpages(geometry.subpages_per_page),
@@ -156,7 +167,10 @@ impl Mga {
             sectors_per_page: u64::from(geometry.page_bytes()) / SECTOR_BYTES,
             map: Map::new(blueprint.logical_pages, geometry.subpages_per_page, settings.counts_reads_of_pages),
             pages: PageStates::new(io, &settings, blueprint.logical_pages),
-            threshold: (geometry.pages() as f64 * settings.allocation_threshold) as u32,
+            threshold: (f64::from(pages_in_all) * share) as u32,
+            admission: admission::OUTSIDE.build_from(&blueprint.settings),
+            limits: Limits::new(&blueprint.settings, geometry.subpages_per_page),
+            pages_in_all,
             victim: victim::new(&settings.log.victim),
             rng: Rng::new(blueprint.seed, 0x71c7),
             collector: Collector::new(io, &settings),
@@ -206,14 +220,24 @@ impl Mga {
     }
 
     #[inline]
-    fn count_request(&mut self) {
+    fn begin_request(&mut self, io: &Io) {
         let every = self.settings.read_count_aging;
-        if every > 0 {
+        if self.limits.change() && self.requests.is_multiple_of(EVERY) {
+            self.limits.update(&Merged {
+                subpages: self.subpages,
+                now: io.present.now,
+                free: self.free_share(),
+                merges: self.counters.merges,
+                moved: self.counters.merge_moved,
+            });
+        }
+        if every > 0 || self.limits.change() {
             self.requests += 1;
-            if self.requests.is_multiple_of(every) {
+            if every > 0 && self.requests.is_multiple_of(every) {
                 self.map.read_counts.age();
             }
         }
+        self.admit(io.present.directives.class);
     }
 
     /// Lists the wanted subpages of a host read of `lpn`.
@@ -281,6 +305,10 @@ impl Ftl for Mga {
         1
     }
 
+    fn classifier_ahead(&mut self) -> Option<&mut dyn ClassifyAhead> {
+        if self.admission.is_some() { Some(self) } else { None }
+    }
+
     #[inline]
     fn expect(&self, extent: Extent, soon: bool) {
         let lpn = unit_of(extent.sector, self.sectors_per_page as u32) as u32;
@@ -298,7 +326,7 @@ impl Ftl for Mga {
 
     #[inline]
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
-        self.count_request();
+        self.begin_request(io);
         for (lpn, first, sectors) in extent::pages(extent, self.sectors_per_page) {
             self.write_logical_page(io, lpn, first, sectors)?;
         }
@@ -307,7 +335,7 @@ impl Ftl for Mga {
 
     #[inline]
     fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
-        self.count_request();
+        self.begin_request(io);
         self.reads.clear();
         // An uncorrectable read loses the data, so reads must precede the delivery.
         let fails = io.nand().reads_fail();

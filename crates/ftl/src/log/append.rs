@@ -110,7 +110,7 @@ impl<M: Map> Log<M> {
         if io.nand().is_rebuilding() {
             self.rebuild(io)?;
         }
-        let in_turn = self.frontiers.rotation.first(io, self.shape.per_address.divide(unit));
+        let in_turn = self.frontiers.first_plane(io, stream, self.shape.per_address.divide(unit));
         let first = self.first_plane(stream, in_turn);
         loop {
             // Planes of the reclaim group of a handle come first.

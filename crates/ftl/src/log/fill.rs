@@ -39,7 +39,7 @@ impl<M: Map> Log<M> {
             if !together || self.is_filling(stream, group) {
                 break;
             }
-            let in_turn = self.frontiers.rotation.first(io, ends);
+            let in_turn = self.frontiers.first_plane(io, stream, ends);
             let plane = self.first_plane(stream, in_turn);
             let short = self.frontiers.free_pages[plane as usize] <= self.collector.start;
             let cached = stream + 1 < self.frontiers.data_streams() && self.frontiers.fixed.has_page(plane);
@@ -63,11 +63,11 @@ impl<M: Map> Log<M> {
     /// units from `first` on. Returns the number of units written.
     fn fill_rounds(&mut self, io: &mut Io, stream: u32, first: u32, units: u32) -> u32 {
         let (per_page, planes) = (self.shape.units_per_page, self.frontiers.planes());
-        let turn = self.frontiers.rotation.first(io, 0);
         let (mut rounds, mut rows) = (units / per_page / planes, Vec::new());
         if rounds == 0 || !self.frontiers.rotation.takes_turns() || self.is_filling(stream, 0) {
             return 0;
         }
+        let turn = self.frontiers.first_plane(io, stream, 0);
         for plane in (turn..planes).chain(0..turn) {
             let Some((block, page)) = self.frontiers.frontier(plane, stream) else { return 0 };
             if self.frontiers.fixed.has_page(plane) || self.has_empty_cached(plane) {

@@ -80,7 +80,9 @@ impl Frontiers {
         let (bits, level) = (io.nand().part().stored_bits(), settings.wear_leveling != WearLeveling::None);
         let fixed = Fixed::new(settings, geometry, bits, level, &mut blocks);
         Frontiers {
-            rotation: Rotation::new(settings.allocation, settings.dies_in_turn(), geometry).over_sets(&io.sets),
+            rotation: Rotation::new(settings.allocation, settings.dies_in_turn(), geometry)
+                .over_sets(&io.sets)
+                .by(&settings.placement),
             free_pages: (0..geometry.planes()).map(|plane| blocks.free_count(plane) * shape.pages_per_block).collect(),
             data_streams: settings.data_streams(),
             shares: settings.moved != Moved::Together,
@@ -102,6 +104,12 @@ impl Frontiers {
             fixed,
             left_out: LeftOut::default(),
         }
+    }
+
+    /// The plane to try first for address `page` of `stream`.
+    #[inline]
+    pub fn first_plane(&mut self, io: &Io, stream: u32, page: u32) -> u32 {
+        self.rotation.first(io, (stream, page), |plane| self.free_pages[plane as usize])
     }
 
     /// The stream of data moved out of `block`.

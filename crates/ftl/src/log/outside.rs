@@ -1,46 +1,89 @@
 //! Policies that a program adds to those of a registry, such as classes in Python. Ignored: more than one such program.
 
 use palimpsest_flash::units::parse::{Parsed, shown};
-use palimpsest_ftl_api::keys::near;
+use palimpsest_ftl_api::keys::{Value, near};
+use palimpsest_ftl_api::settings::Settings;
 use std::sync::OnceLock;
 
-/// Policies of the trait `P` outside of the registry.
-pub struct Outside<P: ?Sized> {
-    /// The form of their names, for messages.
+/// A program that adds policies.
+pub struct Program {
+    /// The form of the names of policies, for messages.
     pub form: &'static str,
-    /// The canonical text of the policy that a text names; `None` if the text names none.
-    pub read: fn(&str) -> Option<Parsed<String>>,
-    /// Constructs the policy with a canonical text; `None` if the text names none.
-    pub build: fn(&str) -> Option<Box<P>>,
+    /// True if a text names a policy.
+    pub names: fn(&str) -> bool,
+    /// The canonical text of the policy that a text names for a key.
+    pub read: fn(&str, &str) -> Parsed<String>,
+    /// True if a policy has failed in this thread.
+    pub has_failed: fn() -> bool,
 }
 
-/// The policies that a program added, once, before the first configuration.
-pub type Added<P> = OnceLock<Outside<P>>;
+/// The program, set before the first configuration.
+pub static PROGRAM: OnceLock<Program> = OnceLock::new();
 
-/// As [`Outside::read`], of the added policies.
-pub(super) fn read<P: ?Sized>(added: &Added<P>, text: &str) -> Option<Parsed<String>> {
-    added.get().and_then(|outside| (outside.read)(text))
+/// A key whose policies have the trait `P`, and the constructor of added ones, set once: from the key and a canonical
+/// text.
+pub struct Added<P: ?Sized> {
+    /// The key.
+    pub key: &'static str,
+    /// The constructor.
+    pub build: OnceLock<fn(&str, &str) -> Box<P>>,
 }
 
-/// As [`Outside::build`], of the added policies.
-pub(super) fn build<P: ?Sized>(added: &Added<P>, text: &str) -> Option<Box<P>> {
-    added.get().and_then(|outside| (outside.build)(text))
-}
-
-/// The canonical text of one of `words`, or of an added policy.
-pub(super) fn canonical<P: ?Sized>(added: &Added<P>, words: &[&str], text: &str) -> Parsed<String> {
-    if let Some(outside) = read(added, text) {
-        return outside;
+impl<P: ?Sized> Added<P> {
+    /// No policies of `key`.
+    pub const fn new(key: &'static str) -> Self {
+        Added { key, build: OnceLock::new() }
     }
-    if words.contains(&text) {
-        return Ok(text.to_owned());
+
+    /// The policy that `text` names; `None` if the text names none.
+    pub(crate) fn build(&self, text: &str) -> Option<Box<P>> {
+        let build = self.build.get().filter(|_| is_outside(text))?;
+        Some(build(self.key, text))
     }
-    let expected = expected(added, words.iter().map(|&word| word.to_owned()));
-    Err(format!("\"{}\" is not known; expected {expected}{}", shown(text), near(text, words.iter().copied())))
+
+    /// The policy that `settings` name for the key.
+    pub(crate) fn build_from(&self, settings: &Settings) -> Option<Box<P>> {
+        if let Value::Text(text) = settings.value(self.key) { self.build(text) } else { None }
+    }
+
+    /// The canonical text of the added policy that `text` names; `None` if the text names none.
+    pub(crate) fn read(&self, text: &str) -> Option<Parsed<String>> {
+        let program = self.build.get().and_then(|_| PROGRAM.get()).filter(|program| (program.names)(text))?;
+        Some((program.read)(self.key, text))
+    }
+
+    /// The canonical text of one of `words`, or of an added policy.
+    pub(crate) fn canonical(&self, words: &[&str], text: &str) -> Parsed<String> {
+        if let Some(outside) = self.read(text) {
+            return outside;
+        }
+        if words.contains(&text) {
+            return Ok(text.to_owned());
+        }
+        let expected = self.expected(words.iter().map(|&word| word.to_owned()));
+        Err(format!("\"{}\" is not known; expected {expected}{}", shown(text), near(text, words.iter().copied())))
+    }
+
+    /// "one of ...": `forms`, and the form of the added policies.
+    pub(crate) fn expected(&self, forms: impl Iterator<Item = String>) -> String {
+        let form = self.build.get().and_then(|_| PROGRAM.get()).map(|program| program.form.to_owned());
+        format!("one of {}", forms.chain(form).collect::<Vec<_>>().join(", "))
+    }
 }
 
-/// "one of ...": `forms`, and the form of the added policies.
-pub(super) fn expected<P: ?Sized>(added: &Added<P>, forms: impl Iterator<Item = String>) -> String {
-    let forms = forms.chain(added.get().map(|outside| outside.form.to_owned()));
-    format!("one of {}", forms.collect::<Vec<_>>().join(", "))
+/// True if `text` names a policy of the program.
+pub fn is_outside(text: &str) -> bool {
+    PROGRAM.get().is_some_and(|program| (program.names)(text))
 }
+
+/// The kind of a key with the words `$words` and the policies `$added`.
+macro_rules! notation {
+    ($added:expr, $words:expr) => {
+        &palimpsest_ftl_api::keys::Notation {
+            words: || $words.to_vec(),
+            read: |text| $added.canonical($words, text),
+            expected: || $added.expected($words.iter().map(|&word: &&str| word.to_owned())),
+        }
+    };
+}
+pub(crate) use notation;

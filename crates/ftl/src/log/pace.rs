@@ -24,24 +24,20 @@
 //! host pages.
 
 use super::Log;
-use super::outside::{self, Added};
+use super::outside::{Added, notation};
 use crate::log::map::Map;
 use palimpsest_flash::nand::Flash;
 use palimpsest_flash::state::State;
 use palimpsest_flash::units::Nanos;
-use palimpsest_ftl_api::keys::{Notation, ValueType};
+use palimpsest_ftl_api::keys::ValueType;
 use palimpsest_ftl_api::plan::{Gate, Io};
 
 /// The kind of `ftl.gc_pace`.
-pub(super) const KIND: ValueType = ValueType::Notation(&Notation {
-    words: || WORDS.to_vec(),
-    read: |text| outside::canonical(&OUTSIDE, &WORDS, text),
-    expected: || outside::expected(&OUTSIDE, WORDS.map(str::to_owned).into_iter()),
-});
+pub(super) const KIND: ValueType = ValueType::Notation(notation!(OUTSIDE, WORDS));
 
 /// Collection of whole blocks at once.
 pub(super) const BLOCK: &str = "block";
-const WORDS: [&str; 2] = [BLOCK, "paced"];
+const WORDS: &[&str] = &[BLOCK, "paced"];
 
 /// A victim whose moves are to be spread.
 pub struct Chosen {
@@ -70,7 +66,7 @@ pub trait Spread: Send + State {
 palimpsest_flash::state_of_box!(dyn Spread);
 
 /// Paces outside of this file.
-pub static OUTSIDE: Added<dyn Spread> = Added::new();
+pub static OUTSIDE: Added<dyn Spread> = Added::new("ftl.gc_pace");
 
 /// The moves of a victim spread over at least this share of a block, if that many pages are free.
 const LEAST: i64 = 16;
@@ -127,7 +123,7 @@ impl Pace {
 
     /// The same pace, with moves that the pace called `name` spreads, if outside of this file.
     pub fn by(self, name: &str) -> Self {
-        Pace { outside: outside::build(&OUTSIDE, name), ..self }
+        Pace { outside: OUTSIDE.build(name), ..self }
     }
 
     /// True if collection is in steps.

@@ -2,11 +2,70 @@
 //! address names, one of the dies of its namespace, or the least busy one. With superblocks of some dies, their planes
 //! take turns until a block of each is full, then the planes of the next dies.
 //!
+//! A program may add policies to [`OUTSIDE`], such as those in Python, which choose the planes of many pages ahead.
+//!
 //! Ignored: dies of a namespace that is full. Its writes then go to other dies, before the drive is full.
 
-use crate::log::settings::Allocation;
+use super::outside::{Added, notation};
 use palimpsest_flash::geometry::Geometry;
+use palimpsest_flash::state::State;
+use palimpsest_flash::units::Nanos;
+use palimpsest_ftl_api::keys::ValueType;
 use palimpsest_ftl_api::plan::Io;
+use palimpsest_ftl_api::words;
+
+words! {
+    /// Plane of a host write.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum Allocation {
+        /// The plane that the logical page names (modulo the number of planes; channels vary fastest).
+        Static = "static",
+        /// As static, by the mapped unit, which may be smaller than a page.
+        Unit = "unit",
+        /// The planes of the channel that the logical address names (modulo the number of channels), in turn.
+        Channel = "channel",
+        /// The next plane in turn; channels vary fastest.
+        RoundRobin = "round-robin",
+        /// The next plane in turn on the dies of the namespace that the address is in.
+        Namespace = "namespace",
+        /// The plane whose die has the fewest operations waiting, the next in turn among ties.
+        LeastLoaded = "least-loaded",
+    } else
+    /// The plane that a policy outside of this crate chooses.
+    Outside
+}
+
+/// The kind of `ftl.allocation`.
+pub(super) const KIND: ValueType = ValueType::Notation(notation!(OUTSIDE, Allocation::WORDS));
+
+/// The planes of a drive, and its next page.
+pub struct Planes {
+    /// Logical page, or page of the map, that needs a plane.
+    pub page: u32,
+    /// Stream of the page.
+    pub stream: u32,
+    /// The plane after the last written one.
+    pub next: u32,
+    /// Time of the drive; 0 in counted runs.
+    pub now: Nanos,
+    /// Free pages of each plane.
+    pub free: Vec<u32>,
+    /// Operations that wait or run at the die of each plane.
+    pub loads: Vec<u32>,
+    /// True for each plane of a failed die.
+    pub lost: Vec<bool>,
+}
+
+/// A placement outside of this crate.
+pub trait Place: Send + State {
+    /// The planes to try first for the next pages; if only one, this page alone. If empty, planes take turns.
+    fn place(&mut self, planes: &Planes) -> Vec<u32>;
+}
+
+palimpsest_flash::state_of_box!(dyn Place);
+
+/// Placements outside of this crate.
+pub static OUTSIDE: Added<dyn Place> = Added::new("ftl.allocation");
 
 /// The choice of planes.
 pub struct Rotation {
@@ -21,9 +80,12 @@ pub struct Rotation {
     superblock: Option<Superblock>,
     /// Per plane: true if the plane's die has failed; empty until one fails.
     passed_by: Vec<bool>,
+    outside: Option<Box<dyn Place>>,
+    /// Planes that `outside` has chosen for the next pages, last page first.
+    ahead: Vec<u32>,
 }
 
-palimpsest_flash::state!(Rotation { cursor, next_in } parts { superblock } built {
+palimpsest_flash::state!(Rotation { cursor, next_in, ahead } parts { superblock, outside } built {
     allocation, planes, channels, dies, sets, passed_by
 });
 
@@ -92,8 +154,25 @@ impl Rotation {
         let part = allocation == Allocation::RoundRobin && (1..dies).contains(&superblock_dies);
         let pages = superblock_dies * (planes / dies) * geometry.pages_per_block;
         let superblock = part.then_some(Superblock { first: 0, dies: superblock_dies, written: 0, pages });
-        let (sets, passed_by) = (Vec::new(), Vec::new());
-        Rotation { allocation, planes, channels, dies, cursor: 0, next_in, sets, superblock, passed_by }
+        Rotation {
+            allocation,
+            planes,
+            channels,
+            dies,
+            cursor: 0,
+            next_in,
+            sets: Vec::new(),
+            superblock,
+            passed_by: Vec::new(),
+            outside: None,
+            ahead: Vec::new(),
+        }
+    }
+
+    /// The same choice, by the placement called `name`, if outside of this crate.
+    #[must_use]
+    pub fn by(self, name: &str) -> Self {
+        Rotation { outside: OUTSIDE.build(name), ..self }
     }
 
     /// The same choice for namespaces that end at these addresses and dies, if namespaces have dies of their own.
@@ -138,7 +217,7 @@ impl Rotation {
             Allocation::Static | Allocation::Unit => self.planes,
             Allocation::Channel => self.channels,
             Allocation::Namespace => self.sets.len() as u32,
-            Allocation::RoundRobin | Allocation::LeastLoaded => 1,
+            Allocation::RoundRobin | Allocation::LeastLoaded | Allocation::Outside => 1,
         }
     }
 
@@ -149,13 +228,13 @@ impl Rotation {
             Allocation::Static | Allocation::Unit => page % self.planes,
             Allocation::Channel => page % self.channels,
             Allocation::Namespace => self.set_of(page) as u32,
-            Allocation::RoundRobin | Allocation::LeastLoaded => 0,
+            Allocation::RoundRobin | Allocation::LeastLoaded | Allocation::Outside => 0,
         }
     }
 
-    /// The plane to try first for address `page`.
+    /// The plane to try first for address `page` of `stream`; `free` counts the free pages of a plane.
     #[inline]
-    pub fn first(&self, io: &Io, page: u32) -> u32 {
+    pub fn first(&mut self, io: &Io, (stream, page): (u32, u32), free: impl Fn(u32) -> u32) -> u32 {
         match self.allocation {
             Allocation::Static | Allocation::Unit => page % self.planes,
             Allocation::Channel => self.next_in[(page % self.channels) as usize],
@@ -165,7 +244,32 @@ impl Rotation {
                 None => self.cursor,
             },
             Allocation::LeastLoaded => self.least_loaded(io),
+            Allocation::Outside => self.placed(io, (stream, page), &free),
         }
+    }
+
+    #[cold]
+    fn placed(&mut self, io: &Io, (stream, page): (u32, u32), free: &dyn Fn(u32) -> u32) -> u32 {
+        if let Some(&plane) = self.ahead.last() {
+            return plane;
+        }
+        let of_all = || 0..self.planes;
+        let planes = Planes {
+            page,
+            stream,
+            next: self.cursor,
+            now: io.present.now,
+            free: of_all().map(free).collect(),
+            loads: of_all().map(|plane| io.load(plane % self.dies)).collect(),
+            lost: of_all().map(|plane| self.passes_by(plane)).collect(),
+        };
+        let mut chosen = self.outside.as_mut().map_or(Vec::new(), |outside| outside.place(&planes));
+        let first = chosen.first().copied().unwrap_or(self.cursor);
+        if chosen.len() > 1 {
+            chosen.reverse();
+            self.ahead = chosen;
+        }
+        first
     }
 
     /// True if all planes take turns, one after the other.
@@ -204,6 +308,7 @@ impl Rotation {
     /// Records a write to `plane`.
     #[inline]
     pub fn used(&mut self, plane: u32) {
+        self.ahead.pop();
         if let Some(superblock) = &mut self.superblock {
             superblock.advance(self.dies);
         }

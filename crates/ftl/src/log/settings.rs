@@ -1,6 +1,8 @@
 //! Settings that layers share: collection, streams, allocation, wear levelling, the read command.
 
 use super::pace;
+use super::rotation;
+pub use super::rotation::Allocation;
 use super::streams;
 use super::victim;
 use palimpsest_flash::units::Nanos;
@@ -65,8 +67,9 @@ keys! {
     /// Keys of layers that choose the plane of a write.
     group pub PLACEMENT {
         /// plane that a host write goes to: the address names plane or channel, the next in turn, the least busy; or
-        /// the next in turn on the dies of the namespace (ssd.namespaces), which share no die
-        pub allocation: Allocation = "ftl.allocation", Allocation::KIND, "round-robin";
+        /// the next in turn on the dies of the namespace (ssd.namespaces), which share no die; or a class in Python
+        /// chooses, FILE.py:CLASS
+        pub allocation: Allocation = "ftl.allocation", rotation::KIND, "round-robin";
         /// dies whose planes take host writes in turn, until a block of each is full and the next dies follow, as a
         /// zone or a superblock does; 0: all
         pub superblock_dies: u32 = "ftl.superblock_dies", Count { min: 0, max: 65_535 }, "0";
@@ -130,6 +133,8 @@ keys! {
     }
 
     with settings {
+        /// The text of `ftl.allocation`.
+        pub placement: String = settings.get(rotation::OUTSIDE.key);
         /// The read command.
         pub read: ReadPolicy = ReadPolicy::new(settings);
     }
@@ -163,25 +168,6 @@ pub fn classifier_keys() -> Vec<&'static Key> {
 /// The keys of all groups.
 pub fn keys() -> Vec<&'static Key> {
     [keys_of_log(), keys_of(&[CACHE, GATHER, FEATURES, FIXED_CACHE])].concat()
-}
-
-words! {
-    /// Plane of a host write.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-    pub enum Allocation {
-        /// The plane that the logical page names (modulo the number of planes; channels vary fastest).
-        Static = "static",
-        /// As static, by the mapped unit, which may be smaller than a page.
-        Unit = "unit",
-        /// The planes of the channel that the logical address names (modulo the number of channels), in turn.
-        Channel = "channel",
-        /// The next plane in turn; channels vary fastest.
-        RoundRobin = "round-robin",
-        /// The next plane in turn on the dies of the namespace that the address is in.
-        Namespace = "namespace",
-        /// The plane whose die has the fewest operations waiting, the next in turn among ties.
-        LeastLoaded = "least-loaded",
-    }
 }
 
 words! {

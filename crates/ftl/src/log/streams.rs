@@ -14,7 +14,7 @@ mod sequence;
 mod size;
 
 use super::identifiers::Identifiers;
-use super::outside::{self, Added};
+use super::outside::Added;
 use palimpsest_flash::command::{Command, Directives};
 use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::state::State;
@@ -36,7 +36,7 @@ pub trait Classify: Send + State {
 }
 
 /// Classifiers that are no lines of the registry.
-pub static OUTSIDE: Added<dyn Classify> = Added::new();
+pub static OUTSIDE: Added<dyn Classify> = Added::new("ftl.classifier");
 
 palimpsest_flash::state_of_box!(dyn Classify);
 
@@ -81,11 +81,11 @@ fn names() -> Vec<&'static str> {
 }
 
 fn expected() -> String {
-    outside::expected(&OUTSIDE, names().into_iter().map(str::to_owned))
+    OUTSIDE.expected(names().into_iter().map(str::to_owned))
 }
 
 fn canonical(text: &str) -> Parsed<String> {
-    outside::canonical(&OUTSIDE, &names(), text)
+    OUTSIDE.canonical(&names(), text)
 }
 
 /// The classifier of the registry that the configuration names.
@@ -158,8 +158,7 @@ impl StreamChooser {
     fn of(settings: &Settings, streams: u32, units: u32, unit_sectors: u32) -> Self {
         let named = named(settings).filter(|_| streams > 1);
         let named = named.map(|named| (named.build)(settings, units, unit_sectors));
-        let name: String = settings.get("ftl.classifier");
-        let outside = (streams > 1).then(|| outside::build(&OUTSIDE, &name)).flatten();
+        let outside = (streams > 1).then(|| OUTSIDE.build_from(settings)).flatten();
         let (is_ahead, classifier) = (outside.is_some(), named.or(outside));
         StreamChooser { classifier, is_ahead, last: streams - 1, identifiers: None, group: 0, invalid: 0 }
     }

@@ -11,7 +11,7 @@ mod greedy;
 mod windowed;
 
 use super::blocks::Blocks;
-use super::outside::{self, Added};
+use super::outside::Added;
 use palimpsest_flash::rng::Rng;
 use palimpsest_flash::state::State;
 use palimpsest_flash::units::parse::{Parsed, shown};
@@ -61,7 +61,7 @@ pub struct Number {
 }
 
 /// Policies that are no lines of the registry.
-pub static OUTSIDE: Added<dyn Victim> = Added::new();
+pub static OUTSIDE: Added<dyn Victim> = Added::new("ftl.victim");
 
 /// Every policy.
 pub const POLICIES: &[Policy] =
@@ -79,7 +79,7 @@ fn expected() -> String {
         let with_number = policy.number.as_ref().map(|number| format!("{}:{}", policy.name, number.letter));
         [Some(policy.name.to_owned()), with_number].into_iter().flatten()
     });
-    outside::expected(&OUTSIDE, forms)
+    OUTSIDE.expected(forms)
 }
 
 /// The policy that `text` names, and the number.
@@ -104,7 +104,7 @@ fn parse(text: &str) -> Parsed<(&'static Policy, u32)> {
 }
 
 fn canonical(text: &str) -> Parsed<String> {
-    if let Some(outside) = outside::read(&OUTSIDE, text) {
+    if let Some(outside) = OUTSIDE.read(text) {
         return outside;
     }
     parse(text).map(|(policy, number)| match policy.number {
@@ -115,7 +115,7 @@ fn canonical(text: &str) -> Parsed<String> {
 
 /// The policy that the configuration names.
 pub fn new(text: &str) -> Box<dyn Victim> {
-    if let Some(outside) = outside::build(&OUTSIDE, text) {
+    if let Some(outside) = OUTSIDE.build(text) {
         return outside;
     }
     let (policy, number) = parse(text).expect("the configuration read the name of a policy");

@@ -75,6 +75,7 @@ fn layer(drive: &DriveConfig) -> Fit {
     };
     entry.below.map_or(Ok(()), |below| (below.check)(&proposal))?;
     (entry.check)(&proposal)?;
+    features::outside(drive)?;
     streams::check(&drive.ftl, entry)
 }
 

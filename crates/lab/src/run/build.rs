@@ -2,10 +2,11 @@
 
 use crate::config::DriveConfig;
 use palimpsest_flash::nand::data::Payload;
+use palimpsest_ftl::log::outside::PROGRAM;
 use palimpsest_ftl_api::plan::{CheckpointIo, Io};
 use palimpsest_ftl_api::{Blueprint, Entry};
 use palimpsest_sim::drive::patrol::Patrol;
-use palimpsest_sim::drive::{Buffer, Drive};
+use palimpsest_sim::drive::{Buffer, Drive, Outside};
 use palimpsest_sim::engine::Engine;
 use palimpsest_workload::settings::Acknowledge;
 
@@ -33,6 +34,8 @@ pub fn drive(config: &DriveConfig, entry: &Entry, payload: Payload, seed: u64) -
     let engine = Engine::new(&config.sim, &config.physical, &config.part, config.host_times());
     let mut drive = Drive::new(io, layer, engine, guarantee);
     drive.is_file_system = entry.is_file_system();
+    let program = PROGRAM.get().filter(|program| config.ftl.texts().any(program.names));
+    drive.reports.outside = program.map(|program| Outside::new(entry.name, program.has_failed));
     drive.io.plan.flush_is_free = config.host.flush_is_free;
     drive.set_buffer(Buffer {
         subpages: (config.host.buffer_bytes - (entry.kept_buffer)(&config.ftl))

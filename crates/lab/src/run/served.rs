@@ -11,6 +11,7 @@
 pub mod cuts;
 pub mod flight;
 mod live;
+pub mod saved;
 pub mod volume;
 
 use super::image::Keep;
@@ -88,6 +89,15 @@ pub struct Served<'a> {
     owner: u32,
 }
 
+/// The beginning of a service.
+struct Start<'a> {
+    /// The image of the drive.
+    keep: Option<Keep>,
+    saved: Option<&'a [u8]>,
+    /// Whether clients send commands of zones.
+    takes_zones: bool,
+}
+
 /// A record of the requests, as a trace for a later run.
 struct Record {
     recorder: Recorder,
@@ -128,7 +138,7 @@ impl<'a> Served<'a> {
         keep: Option<Keep>,
         watcher: Watcher<'a>,
     ) -> Result<Self> {
-        Self::open(resolved, options, keep, true, watcher)
+        Self::open(resolved, options, Start { keep, saved: None, takes_zones: true }, watcher)
     }
 
     /// [`Self::keep`], also for a drive that stores no bytes: its writes bring none, and its reads return none.
@@ -141,16 +151,19 @@ impl<'a> Served<'a> {
         keep: Option<Keep>,
         watcher: Watcher<'a>,
     ) -> Result<Self> {
-        Self::open(resolved, options, keep, false, watcher)
+        Self::open(resolved, options, Start { keep, saved: None, takes_zones: false }, watcher)
     }
 
-    fn open(
-        resolved: &Resolved,
-        options: &Options,
-        keep: Option<Keep>,
-        takes_zones: bool,
-        watcher: Watcher<'a>,
-    ) -> Result<Self> {
+    /// A drive without a preconditioning that continues from the state `saved`, of any payload that states may have.
+    ///
+    /// # Errors
+    /// As [`Self::new`]; [`Error::Input`] for the state of another drive.
+    pub fn restored(resolved: &Resolved, options: &Options, saved: &[u8], watcher: Watcher<'a>) -> Result<Self> {
+        Self::open(resolved, options, Start { keep: None, saved: Some(saved), takes_zones: false }, watcher)
+    }
+
+    fn open(resolved: &Resolved, options: &Options, start: Start<'_>, watcher: Watcher<'a>) -> Result<Self> {
+        let Start { keep, saved, takes_zones } = start;
         let mut session = Session::new(&resolved.drive, options, watcher)?;
         if session.drive.zones().is_some() && !takes_zones {
             let expected = "expected a layer without zones, or palimpsest nvme";
@@ -167,7 +180,10 @@ impl<'a> Served<'a> {
             return Err(Error::input("--precondition", what));
         }
         // Preconditioning is repeated for each drive, because states with bytes are never kept.
-        let precondition = precondition::precondition(&mut session, &mut NoFiles, &options.precondition)?;
+        let precondition = match saved {
+            None => precondition::precondition(&mut session, &mut NoFiles, &options.precondition)?,
+            Some(saved) => session.restore(resolved, saved)?,
+        };
         session.start_timing()?;
         session.drive.power.drops_requests = true;
         session.start_measuring();

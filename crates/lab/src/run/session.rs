@@ -31,8 +31,8 @@ use palimpsest_ftl_api::LayerFigures;
 use palimpsest_ftl_api::plan::checkpoint::CheckpointFigures;
 use palimpsest_ftl_api::plan::{Cause, CheckpointIo, IoCounters};
 use palimpsest_ftl_api::zones::Zones;
-use palimpsest_sim::drive::Drive;
 use palimpsest_sim::drive::read_ahead::ReadAheadFigures;
+use palimpsest_sim::drive::{Drive, Outside};
 use palimpsest_sim::faults::{self, Power, Start};
 use palimpsest_sim::shadow::Shadow;
 use palimpsest_workload::request::{Arrivals, Due, Request, Source};
@@ -194,6 +194,7 @@ impl<'a> Session<'a> {
             self.verifier.shadow.start_timing();
             self.drive.start_timing()?;
         }
+        self.drive.reports.outside.iter_mut().for_each(Outside::begin_workload);
         self.drive.io.begin_checkpoints();
         self.drive.read_ahead(self.config.read_ahead, self.config.logical_subpages());
         let config = Arc::clone(&self.config);

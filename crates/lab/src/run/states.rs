@@ -94,20 +94,29 @@ pub fn key(resolved: &Resolved, options: &Options) -> Option<Key> {
         Precondition::None | Precondition::Layout => false,
         Precondition::Fill { .. } | Precondition::Steady => true,
     };
+    if !is_whole {
+        return None;
+    }
+    let text = format!("{:?}, {}", options.precondition, settings(resolved, options)?);
+    Some(Key { text, built_in: is_built_in(&resolved.drive.ftl.name) })
+}
+
+/// The settings on which a state depends, preconditioning aside; `None` if states of this kind are not kept.
+pub(super) fn settings(resolved: &Resolved, options: &Options) -> Option<String> {
     let drive = &resolved.drive;
-    if !is_whole || options.payload == Payload::Bytes || drive.loses_power() || drive.stripes.is_some() {
+    if options.payload == Payload::Bytes || drive.loses_power() || drive.stripes.is_some() {
         return None;
     }
     let verifies = options.fidelity == Fidelity::Timed && options.payload != Payload::None;
-    let Options { precondition, payload, seed, .. } = options;
-    let mut text = format!("{precondition:?}, payload {payload:?}, seed {seed}, times verified: {verifies}\n");
+    let Options { payload, seed, .. } = options;
+    let mut text = format!("payload {payload:?}, seed {seed}, times verified: {verifies}\n");
     for (key, value) in resolved.values() {
         let table = key.split_once('.').map_or(key, |(table, _)| table);
         if !UNREAD_TABLES.contains(&table) && !TIMES.contains(&key) {
             let _ = writeln!(text, "{key} = {value:?}");
         }
     }
-    Some(Key { text, built_in: is_built_in(&drive.ftl.name) })
+    Some(text)
 }
 
 /// Preconditions the new drive of `session`, or loads a kept state; returns the figures of the writes.

@@ -9,9 +9,9 @@ pub enum Lent {
     /// None: no call of the layer runs.
     #[default]
     Nothing,
-    /// Until the call ends, nobody changes flash.
+    /// Until the call ends, no other code changes flash.
     ToLook(NonNull<Io>),
-    /// Until the call ends, nobody else uses flash.
+    /// Until the call ends, no other code uses flash.
     ToChange(NonNull<Io>),
 }
 

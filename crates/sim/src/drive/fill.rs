@@ -17,7 +17,9 @@ impl Drive {
             return Ok(0);
         }
         let first = u32::try_from(first).expect("a layer numbers its units with 32 bits");
-        let done = self.ftl.fill(&mut self.io, first, units).map_err(explain)?;
+        let done = self.ftl.fill(&mut self.io, first, units).map_err(explain);
+        self.check_work("a fill")?;
+        let done = done?;
         let (unit, page) = (self.ftl.unit_subpages(), self.io.geometry().subpages_per_page);
         self.io.nand.note_written(first * unit..(first + done) * unit);
         if self.io.host.has_contents() {

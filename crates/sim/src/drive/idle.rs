@@ -24,8 +24,9 @@ impl Drive {
     /// Errors of flash.
     pub fn background(&mut self) -> Result<bool> {
         self.io.present.now = self.engine.now();
-        let done = self.ftl.background(&mut self.io).map_err(explain)?
-            || (self.io.nand.has_due() && self.refresh().map_err(explain)?);
+        let done = self.ftl.background(&mut self.io).map_err(explain);
+        self.check_work("background work")?;
+        let done = done? || (self.io.nand.has_due() && self.refresh().map_err(explain)?);
         self.close_call();
         self.settle();
         Ok(done)
@@ -37,10 +38,7 @@ impl Drive {
     /// # Errors
     /// Errors of flash; [`Error::DriveFailed`] if no operation can start.
     pub fn push_out(&mut self) -> Result<()> {
-        self.io.present.now = self.engine.now();
-        self.empty_buffers()?;
-        self.close_call();
-        self.settle();
+        self.program_buffers()?;
         if self.next_time().is_none() {
             return Err(Error::DriveFailed(format!(
                 "{} requests and {} flash operations wait for something that never happens: the translation layer \
@@ -49,6 +47,19 @@ impl Drive {
                 self.engine.outstanding(),
             )));
         }
+        Ok(())
+    }
+
+    /// Plans programs of all buffered data.
+    ///
+    /// # Errors
+    /// Errors of flash.
+    pub fn program_buffers(&mut self) -> Result<()> {
+        self.io.present.now = self.engine.now();
+        let done = self.empty_buffers();
+        self.check_work("programs of buffered data").and(done)?;
+        self.close_call();
+        self.settle();
         Ok(())
     }
 }

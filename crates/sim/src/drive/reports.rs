@@ -2,7 +2,7 @@
 //!
 //! Ignored: flash operations, which the engine reports.
 
-use super::{Command, Directives, Drive};
+use super::{Command, Directives, Drive, Outside};
 use crate::observe::Observer;
 use crate::timeline::Recording;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
@@ -31,6 +31,8 @@ pub struct Reports {
     pub finished: Option<Vec<(Command, Nanos)>>,
     /// Requests that a drive with zones refused, for the caller to take.
     pub refused: Vec<Refused>,
+    /// Decisions outside of the drive, if any.
+    pub outside: Option<Outside>,
     /// Recording of a timeline whose window has passed.
     recording: Option<Recording>,
 }

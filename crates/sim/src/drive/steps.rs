@@ -98,7 +98,8 @@ impl Drive {
         if deadline < event {
             self.engine.advance_to(deadline.max(self.engine.now()));
             self.io.present.now = self.engine.now();
-            self.ftl.timer(&mut self.io).map_err(explain)?;
+            let done = self.ftl.timer(&mut self.io).map_err(explain);
+            self.check_work("a timeout of buffered data").and(done)?;
             self.close_call();
             self.settle();
             return Ok(());

@@ -312,7 +312,7 @@ impl Llh {
         if self.frontier(bank, stream).block != NO_BLOCK || self.is_lost(bank) {
             return Ok(());
         }
-        if self.settings.threshold_rule == ThresholdRule::Paper && self.reuse_now(bank, stream) {
+        if self.settings.threshold_rule != ThresholdRule::Published && self.reuse_now(bank, stream) {
             return self.begin_again(io, bank, stream);
         }
         if self.blocks.free_count(bank) > RESERVE {
@@ -339,7 +339,7 @@ impl Llh {
         self.waiting_blocks(bank) > self.banks[bank as usize].threshold.now
     }
 
-    fn waiting_blocks(&self, bank: u32) -> u32 {
+    pub(super) fn waiting_blocks(&self, bank: u32) -> u32 {
         self.banks[bank as usize].waiting.iter().map(Vec::len).sum::<usize>() as u32
     }
 

@@ -5,7 +5,7 @@
 
 use super::bank::{RESERVE, UseState};
 use super::buffers::{HOLE, Slot};
-use super::threshold::ThresholdRule;
+use super::threshold::{Cleaned, ThresholdRule};
 use super::{COLD, HOT, Llh, MOVED, UNMAPPED};
 use crate::log::Append;
 use crate::log::blocks::BlockState;
@@ -134,12 +134,32 @@ impl Llh {
         match self.settings.threshold_rule {
             ThresholdRule::Paper => threshold.update(valid, window, limit),
             ThresholdRule::Published => threshold.record(valid, window),
+            ThresholdRule::Outside => self.adapt(io, bank, valid, limit),
         }
         self.clean(io, victim)?;
         if self.settings.log.wear_leveling == WearLeveling::Static {
             self.level_wear(io, bank)?;
         }
         Ok(())
+    }
+
+    /// Lets a rule outside of this crate choose the threshold of `bank`, whose victim has `valid` valid units.
+    #[cold]
+    fn adapt(&mut self, io: &Io, bank: u32, valid: u32, most: u32) {
+        let threshold = self.banks[bank as usize].threshold.now;
+        let victim = Cleaned {
+            bank,
+            now: io.present.now,
+            valid,
+            units: self.blocks.units_per_block(),
+            threshold,
+            most: most.max(threshold),
+            waiting: self.waiting_blocks(bank),
+            clean: self.blocks.free_count(bank),
+        };
+        let chosen = self.rule.as_mut().and_then(|rule| rule.adapt(&victim));
+        let threshold = &mut self.banks[bank as usize].threshold;
+        chosen.into_iter().for_each(|chosen| threshold.set(chosen.min(victim.most)));
     }
 
     /// As [`palimpsest_ftl_api::Ftl::relocate`].

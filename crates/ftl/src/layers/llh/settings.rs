@@ -2,6 +2,7 @@
 
 use super::super::hotcold;
 use super::code;
+use super::threshold;
 pub use super::threshold::ThresholdRule;
 use crate::log::settings::{
     COLLECTION, GATHER, LEVELING, LogSettings, READ, STATIC_LEVELING, WRITE_POLICY, WritePolicy, classifier_keys,
@@ -21,6 +22,9 @@ const CODING: Rule = Rule {
     expected: "a page is coded in milliseconds at the most; expected 4s or less",
 };
 
+/// A rule of this layer moves the threshold.
+const BUILT_IN: &str = "ftl.threshold_rule = paper|published";
+
 keys! {
     /// The settings of `llh`, and the settings that it shares.
     #[derive(Debug, Clone)]
@@ -29,18 +33,21 @@ keys! {
     /// The keys of reuse.
     group pub KEYS {
         /// what moves the threshold of partially-used blocks: each victim, as in the paper, or the rule of its authors'
-        /// code
-        pub threshold_rule: ThresholdRule = "ftl.threshold_rule", ThresholdRule::KIND, "paper";
+        /// code; or a class in Python, FILE.py:CLASS
+        pub threshold_rule: ThresholdRule = "ftl.threshold_rule", threshold::KIND, "paper";
         /// partially-used blocks of a bank at the start: OP/N of its spare blocks, or blocks
         pub threshold_pu: ThresholdPu = "ftl.threshold_pu", ThresholdPu::KIND, "OP/2";
         /// what that threshold rises to at most: OP/N of the spare blocks of a bank, or blocks; never all of them
         pub threshold_cap: ThresholdPu = "ftl.threshold_cap", ThresholdPu::KIND, "OP/1";
         /// collections whose mean valid count moves that threshold; 0: it never moves
-        pub threshold_window: u32 = "ftl.threshold_window", Count { min: 0, max: 1000 }, "5";
+        pub threshold_window: u32 = "ftl.threshold_window", Count { min: 0, max: 1000 }, "5",
+            needs[BUILT_IN];
         /// collections in a row that point the same way before that threshold moves
-        pub threshold_steps: u32 = "ftl.threshold_steps", Count { min: 1, max: 1000 }, "1";
+        pub threshold_steps: u32 = "ftl.threshold_steps", Count { min: 1, max: 1000 }, "1",
+            needs[BUILT_IN];
         /// blocks that the threshold does not fall below (what it starts with may be less)
-        pub threshold_floor: u32 = "ftl.threshold_floor", Count { min: 0, max: 1 << 24 }, "0";
+        pub threshold_floor: u32 = "ftl.threshold_floor", Count { min: 0, max: 1 << 24 }, "0",
+            needs[BUILT_IN];
         /// whether a partially-used block without a valid page is reused at once, however few wait
         pub reuse_empty: bool = "ftl.reuse_empty", Flag, "false";
         /// share of part.endurance in which low pages are reused

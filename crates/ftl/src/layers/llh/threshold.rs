@@ -5,9 +5,50 @@
 //! victims. The published FTL of the authors (the paper's reference 1) compares only if hot data needs a block and
 //! clean ones are few. The cheapest victim at that moment is then compared with the last victims, and missing victims
 //! count as full.
+//!
+//! A program may add policies to [`OUTSIDE`], such as those in Python, which choose the number after each victim.
+//! Blocks are then reused as by the paper's rule.
 
+use crate::log::outside::{Added, notation};
+use palimpsest_flash::state::State;
+use palimpsest_flash::units::Nanos;
+use palimpsest_ftl_api::keys::ValueType;
 use palimpsest_ftl_api::words;
 use std::cmp::Ordering;
+
+/// The kind of `ftl.threshold_rule`.
+pub(super) const KIND: ValueType = ValueType::Notation(notation!(OUTSIDE, ThresholdRule::WORDS));
+
+/// A victim, and the blocks of its bank.
+pub struct Cleaned {
+    /// Number of the bank.
+    pub bank: u32,
+    /// Time of the drive; 0 in counted runs.
+    pub now: Nanos,
+    /// Valid units of the victim.
+    pub valid: u32,
+    /// Units of a block.
+    pub units: u32,
+    /// The threshold now.
+    pub threshold: u32,
+    /// The largest possible threshold.
+    pub most: u32,
+    /// Partially-used blocks that wait for reuse.
+    pub waiting: u32,
+    /// Clean blocks.
+    pub clean: u32,
+}
+
+/// A rule outside of this crate.
+pub trait Adapt: Send + State {
+    /// The threshold of the bank from now on; `None` for no change.
+    fn adapt(&mut self, victim: &Cleaned) -> Option<u32>;
+}
+
+palimpsest_flash::state_of_box!(dyn Adapt);
+
+/// Rules outside of this crate.
+pub static OUTSIDE: Added<dyn Adapt> = Added::new("ftl.threshold_rule");
 
 words! {
     /// Rule that moves the threshold and decides on reuse.
@@ -18,7 +59,9 @@ words! {
         /// Compares the cheapest victim now with the mean of the last ones, if hot data needs a block and at most
         /// `ftl.gc_stop` + 1 blocks are clean. Then reuses if more blocks wait than the threshold. Clean blocks first.
         Published = "published",
-    }
+    } else
+    /// A policy outside of this crate chooses the threshold after each victim.
+    Outside
 }
 
 /// The number of blocks that may wait partially used, and the valid counts of the last victims.
@@ -65,6 +108,12 @@ impl Threshold {
         if window > 0 {
             self.step(self.compare(cheapest, window, full), limit);
         }
+    }
+
+    /// Sets the number.
+    pub fn set(&mut self, number: u32) {
+        self.now = number;
+        (self.least, self.most) = (self.least.min(number), self.most.max(number));
     }
 
     /// Records a victim with `valid` valid units; only the last `window` stay.

@@ -17,6 +17,7 @@
 use super::Mga;
 use super::map::{Target, UNMAPPED};
 use super::settings::MgaSettings;
+use super::space::HOST;
 use super::write::Job;
 use crate::log::blocks::BlockState;
 use crate::log::settings::WearLeveling;
@@ -106,7 +107,7 @@ impl Mga {
     /// A plane where the host can program a fresh page for `lpn` now. Cleans if necessary. If small writes need low
     /// pages, `whole` matters, because cleaning packs whole pages into high ones.
     pub(super) fn plane_with_space(&mut self, io: &mut Io, lpn: u32, whole: bool) -> Flash<u32> {
-        let first = self.pages.space.frontiers.rotation.first(io, lpn);
+        let first = self.frontiers().first_plane(io, HOST, lpn);
         for step in 0..self.pages.space.planes() {
             let plane = self.pages.space.frontiers.rotation.then(first, step);
             if self.ensure_space(io, plane)? {

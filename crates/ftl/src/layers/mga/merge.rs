@@ -1,31 +1,21 @@
 //! Subpage merging: the more often a logical page is read, the fewer physical pages may hold subpages of the page.
 //!
 //! The read count of a logical page limits the pages with subpages of the logical page. A write that would exceed the
-//! limit also moves the fewest other subpages that restore it, into one page with room: Fig. 6. The limits are from the
-//! table in the text; the prose under the figure contradicts the table. Limits apply to the written logical page only,
-//! so cleaning may spread a page over more pages until the next write. With `ftl.merge_on_read`, reads merge, too; with
-//! `ftl.merge_limits=off` nothing merges; with `ftl.merge_resets` a merge resets the read count.
-//! Source: MGA paper, Sec. III-E.
+//! limit also moves the fewest other subpages that restore it, into one page with room: Fig. 6. The limits
+//! ([`super::limits`]) apply to the written logical page only, so cleaning may spread a page over more pages until the
+//! next write. With `ftl.merge_on_read`, reads merge, too; with `ftl.merge_limits=off` nothing merges; with
+//! `ftl.merge_resets` a merge resets the read count. Source: MGA paper, Sec. III-E.
 //!
 //! Decided here: a program with moved subpages, and the reads for them, count as merging; the host waits for both. If
 //! all subpages of a page remain except the written ones, they must move together.
 
+use super::limits::Merging;
 use super::map::{Target, UNMAPPED};
+use super::space::HOST;
 use super::write::Place;
 use super::{Group, Mga, add_to_groups};
 use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io};
-
-/// The most pages that may hold a logical page of `subpages` subpages after `reads` reads.
-pub(super) fn limit(reads: u32, subpages: u32) -> u32 {
-    let pages: u32 = match reads {
-        0 => 4,
-        1..=2 => 3,
-        3..=5 => 2,
-        _ => 1,
-    };
-    pages.min(subpages)
-}
 
 /// The subpages to move so that the logical page is in `target` and at most `limit` pages in all. `groups` must list
 /// the pages with subpages of the logical page, fewest subpages first.
@@ -45,8 +35,8 @@ impl Mga {
             Target::Full(_) => (UNMAPPED, 1),
             Target::Partial(entry) => (entry, self.map.entry(entry).pages),
         };
-        let limit = limit(self.map.read_counts.of(lpn, entry), self.subpages);
-        if u32::from(pages) < limit || !self.settings.merges {
+        let limit = self.limits.of(self.map.read_counts.of(lpn, entry));
+        if u32::from(pages) < limit || self.settings.merging == Merging::Off {
             return (page, 0);
         }
         self.list_rest(lpn, fresh);
@@ -103,10 +93,10 @@ impl Mga {
     /// is necessary.
     pub(super) fn merge_after_read(&mut self, io: &mut Io, lpn: u32) -> Flash<()> {
         let Target::Partial(entry) = self.map.look_up(lpn) else { return Ok(()) };
-        if u32::from(self.map.entry(entry).pages) <= limit(self.map.read_counts.of(lpn, entry), self.subpages) {
+        if u32::from(self.map.entry(entry).pages) <= self.limits.of(self.map.read_counts.of(lpn, entry)) {
             return Ok(());
         }
-        let (plane, exclusive) = (self.pages.space.frontiers.rotation.first(io, lpn), self.exclusive());
+        let (plane, exclusive) = (self.frontiers().first_plane(io, HOST, lpn), self.exclusive());
         let (page, moved) = self.choose_page(lpn, 0, plane, exclusive);
         if page.is_none() && !self.has_space(plane) {
             return Ok(());

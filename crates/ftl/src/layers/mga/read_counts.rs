@@ -7,7 +7,7 @@
 use crate::log::map::UNMAPPED;
 
 /// Read counts stop here: 4 bits.
-const MOST_READS: u32 = 15;
+pub(super) const MOST_READS: u32 = 15;
 /// Bits of a count; the period takes the others.
 const COUNT_BITS: u32 = 4;
 

@@ -1,8 +1,10 @@
 //! The keys of `mga`, their checks, and the drives that the model suite draws for the layer.
 
+use super::admission::{self, Threshold};
+use super::limits::{self, Merging};
 use crate::log::settings::LogSettings;
 use palimpsest_flash::rng::Rng;
-use palimpsest_ftl_api::keys::{SHARE, is};
+use palimpsest_ftl_api::keys::is;
 use palimpsest_ftl_api::{Model, Proposal, Unfit, keys, refuse_if};
 
 keys! {
@@ -12,10 +14,12 @@ keys! {
 
     /// The keys of `mga` alone.
     group pub KEYS {
-        /// exclusive allocation while the share of fully free pages exceeds this
-        pub allocation_threshold: f64 = "ftl.allocation_threshold", SHARE, "30%";
-        /// the most physical pages of a logical page after 0, 1 to 2, 3 to 5 and more reads; off: no write merges
-        pub merges: bool = "ftl.merge_limits", Choice(&["4/3/2/1", "off"]) => is("4/3/2/1"), "4/3/2/1";
+        /// exclusive allocation while the share of fully free pages exceeds this; or a class in Python chooses the
+        /// share of each request, FILE.py:CLASS
+        pub allocation_threshold: Threshold = "ftl.allocation_threshold", admission::KIND, "30%";
+        /// the most physical pages of a logical page after 0, 1 to 2, 3 to 5 and more reads; off: no write merges; or
+        /// a class in Python chooses, FILE.py:CLASS
+        pub merging: Merging = "ftl.merge_limits", limits::KIND, "4/3/2/1";
         /// whether a merge sets the read count of its logical page to 0
         pub merge_resets: bool = "ftl.merge_resets", Flag, "false";
         /// whether a program of some subpages transfers the whole page, padding included, over the bus
@@ -47,7 +51,7 @@ pub fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
         ("ftl.read_count_aging", settings.read_count_aging > 0),
     ];
     for (key, is_set) in keys {
-        refuse_if!(is_set && !settings.merges => key, "ftl.merge_limits";
+        refuse_if!(is_set && settings.merging == Merging::Off => key, "ftl.merge_limits";
             "reads are counted for merges alone, and nothing merges; expected ftl.merge_limits = 4/3/2/1");
     }
     let low_first = settings.low_pages_first;

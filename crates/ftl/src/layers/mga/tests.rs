@@ -1,6 +1,6 @@
 //! The figures of the paper as tests, and tests of the options beyond the paper.
 
-use super::merge::limit;
+use super::limits::of_table;
 use super::pages::Transitions;
 use super::*;
 use palimpsest_flash::geometry::Extent;
@@ -222,9 +222,9 @@ fn figure_6d_read_ten_times_all_subpages_move_to_a_free_page() {
 
 #[test]
 fn the_boundary_is_the_table_of_the_text() {
-    let limits: Vec<u32> = (0..=15).map(|reads| limit(reads, 8)).collect();
+    let limits: Vec<u32> = (0..=15).map(|reads| of_table(reads, 8)).collect();
     assert_eq!(limits, [4, 3, 3, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]);
-    assert_eq!([limit(0, 2), limit(3, 2), limit(6, 2), limit(0, 4)], [2, 2, 1, 4]);
+    assert_eq!([of_table(0, 2), of_table(3, 2), of_table(6, 2), of_table(0, 4)], [2, 2, 1, 4]);
 }
 
 #[test]

@@ -184,7 +184,7 @@ impl Mga {
         let mut with_space = None;
         loop {
             let exclusive = self.exclusive();
-            let plane = with_space.unwrap_or_else(|| self.pages.space.frontiers.rotation.first(io, lpn));
+            let plane = with_space.unwrap_or_else(|| self.frontiers().first_plane(io, HOST, lpn));
             let (page, moved) = self.choose_page(lpn, fresh, plane, exclusive);
             if page.is_some() || with_space.is_some() {
                 if !exclusive && with_space.is_none() {

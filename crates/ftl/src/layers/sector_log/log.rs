@@ -240,7 +240,7 @@ impl SubpageLog {
     /// Free subpages of one page for `piece`, in the plane whose turn it is if possible.
     #[inline]
     pub fn find_room(&mut self, io: &Io, settings: &LogSettings, piece: LogWrite) -> Option<(u32, SubpageMask)> {
-        let first = self.rotation.first(io, piece.page);
+        let first = self.rotation.first(io, (0, piece.page), |_| 0);
         for step in 0..self.frontiers.len() as u32 {
             let plane = self.rotation.then(first, step);
             let level = settings.wear_leveling != WearLeveling::None;

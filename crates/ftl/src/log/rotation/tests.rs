@@ -21,7 +21,7 @@ fn addresses_name_channels_and_planes_take_turns() {
     let mut rotation = Rotation::new(Allocation::Channel, 0, &geometry);
     let mut taken = Vec::new();
     for page in [2, 6, 2, 3, 102, 2] {
-        taken.push(rotation.first(&io, page));
+        taken.push(rotation.first(&io, (0, page), |_| 0));
         rotation.used(*taken.last().unwrap());
     }
     assert_eq!(taken, [2, 6, 10, 3, 14, 2], "pages 2, 6 and 102 are of channel 2, whose planes go round");
@@ -47,7 +47,7 @@ fn planes_of_a_superblock_take_turns_until_their_blocks_fill() {
     let mut rotation = Rotation::new(Allocation::RoundRobin, 2, &geometry);
     let taken: Vec<u32> = (0..30)
         .map(|page| {
-            let plane = rotation.first(&io, page);
+            let plane = rotation.first(&io, (0, page), |_| 0);
             rotation.used(plane);
             plane
         })
@@ -74,7 +74,7 @@ fn planes_of_a_namespace_take_turns_on_its_dies() {
     let mut rotation = Rotation::new(Allocation::Namespace, 0, &geometry).over_sets(&[(30, 3), (40, 4)]);
     let mut taken = Vec::new();
     for page in [0, 29, 30, 5, 39, 6, 40, 7, 8, 9] {
-        taken.push(rotation.first(&io, page));
+        taken.push(rotation.first(&io, (0, page), |_| 0));
         rotation.used(*taken.last().unwrap());
     }
     assert_eq!(taken, [0, 1, 3, 2, 7, 4, 3, 5, 6, 0]);

@@ -3,6 +3,8 @@
 use super::{Fit, entry_of};
 use crate::config::DriveConfig;
 use crate::layers::layers;
+use palimpsest_flash::keys::Value;
+use palimpsest_ftl::layers::mga::admission;
 use palimpsest_ftl::log::settings::Allocation;
 use palimpsest_ftl_api::refuse_if;
 use palimpsest_sim::faults::{FAULTS, Proposal};
@@ -60,6 +62,19 @@ pub(super) fn namespaces(drive: &DriveConfig) -> Fit {
     refuse_if!(shares.ends_of_dies(dies).is_none() => "ssd.namespaces", "ftl.allocation";
         "each namespace has dies of its own, and the layer writes to {dies}; expected shares of whole dies that add up \
          to 100%");
+    Ok(())
+}
+
+/// Policies outside need one place of decision, and requests of the host.
+pub(super) fn outside(drive: &DriveConfig) -> Fit {
+    let entry = entry_of(drive);
+    let is_placed = drive.log.allocation == Allocation::Outside && entry.lists("ftl.allocation");
+    refuse_if!(is_placed && entry.lists("ftl.log_fraction") => "ftl.allocation", "ftl.name";
+        "this layer places pages and subpages apart; expected a built-in allocation, or another layer");
+    let admits = matches!(drive.ftl.value(admission::OUTSIDE.key), Value::Text(_));
+    refuse_if!(admits && entry.is_file_system() && entry.lists(admission::OUTSIDE.key)
+        => "ftl.allocation_threshold", "ftl.name";
+        "such a policy gets requests of the host, not writes of a file system; expected a percentage");
     Ok(())
 }
 
