@@ -108,7 +108,7 @@ docs-rust: $(if $(LINTS),compiled,$(BIN)/.crates)
 
 docs: $(BUILD) docs-rust ## the documentation in site/, and the pages of the crates in target/doc/
 	$(PY) tools/reference.py docs/reference.md
-	$(PY) tools/tour.py docs/tour.md
+	$(PY) tools/tour.py docs/tour.md docs/pacing.md
 	$(PY) tools/wom_plot.py docs/wom-codes.md docs/images/wom-codes.svg
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "docs: site/index.html and target/doc/"
@@ -154,8 +154,8 @@ lock: $(BIN)/.packages ## pins the newest packages that pyproject.toml allows
 		--generate-hashes --quiet --custom-compile-command "make lock" -o requirements/runtime.lock
 
 clean: ## removes all build products, .venv included
-	rm -rf .venv target site dist results docs/reference.md docs/tour.md docs/plotly.min.js docs/images/wom-codes.svg \
-		.pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv target site dist results docs/reference.md docs/tour.md docs/pacing.md docs/plotly.min.js \
+		docs/images/wom-codes.svg .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find python tests tools \( -name __pycache__ -o -name '*.so' \) -prune -exec rm -rf {} +
 
 # An existing .venv is used unchanged if its Python is new enough.

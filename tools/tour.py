@@ -1,6 +1,7 @@
-"""Runs the notebook of the documentation, and writes it as a page with its outputs: `python tools/tour.py OUT.md`.
+"""Runs the notebooks of the documentation as pages with outputs: `python tools/tour.py docs/tour.md docs/pacing.md`.
 
-The notebook runs once for each state of the inputs: `target/tour/` keeps the outputs for the page and for the tests.
+A page and its notebook have one name. A notebook runs once for each state of the inputs: `target/tour/`
+and `target/pacing/` keep the outputs for the pages and for the tests.
 The plotly.js beside the page draws the plots, so the site needs no network.
 """
 
@@ -18,17 +19,18 @@ from plotly.offline import get_plotlyjs
 
 _ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOK = _ROOT / "docs" / "tour.ipynb"
-_KEPT = _ROOT / "target" / "tour"
+PACING = _ROOT / "docs" / "pacing.ipynb"
+_KEPT = _ROOT / "target"
 _PLOTLY = "application/vnd.plotly.v1+json"
 
 
-def execute() -> NotebookNode:
+def execute(path: Path) -> NotebookNode:
     """The notebook with outputs, run in an empty folder.
 
     Raises:
         nbclient.exceptions.CellExecutionError: a cell failed.
     """
-    notebook = nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call]
+    notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     with tempfile.TemporaryDirectory() as folder:
         resources = {"metadata": {"path": folder}}
         client = NotebookClient(
@@ -37,20 +39,21 @@ def execute() -> NotebookNode:
         return client.execute()
 
 
-def executed() -> NotebookNode:
+def executed(path: Path) -> NotebookNode:
     """The notebook with its outputs; the kept ones if no input has changed.
 
     Raises:
         nbclient.exceptions.CellExecutionError: a cell failed.
     """
-    _KEPT.mkdir(parents=True, exist_ok=True)
-    with (_KEPT / "lock").open("w") as lock:
+    folder = _KEPT / path.stem
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
         # Other processes wait here for the outputs.
         fcntl.flock(lock, fcntl.LOCK_EX)
-        kept = _KEPT / f"{state()}.ipynb"
+        kept = folder / f"{state(path)}.ipynb"
         if not kept.exists():
-            notebook = execute()
-            for old in _KEPT.glob("*.ipynb"):
+            notebook = execute(path)
+            for old in folder.glob("*.ipynb"):
                 old.unlink()
             unfinished = kept.with_suffix(".new")
             nbformat.write(notebook, unfinished)  # type: ignore[no-untyped-call]
@@ -58,14 +61,14 @@ def executed() -> NotebookNode:
         return nbformat.read(kept, as_version=4)  # type: ignore[no-untyped-call, no-any-return]
 
 
-def state() -> str:
+def state(path: Path) -> str:
     """A digest of the outputs' inputs: the notebook, the package with its module, the versions of other packages."""
     package = _ROOT / "python" / "palimpsest"
     sources = (path for path in package.rglob("*") if path.is_file() and path.suffix != ".pyc")
     digest = hashlib.sha256(sys.version.encode())
-    for path in (NOTEBOOK, Path(__file__), _ROOT / "requirements" / "dev.lock", *sorted(sources)):
-        digest.update(str(path).encode())
-        with path.open("rb") as file:
+    for source in (path, Path(__file__), _ROOT / "requirements" / "dev.lock", *sorted(sources)):
+        digest.update(str(source).encode())
+        with source.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()
 
@@ -90,8 +93,8 @@ def _shown(output: NotebookNode, name: str) -> str:
     return f"```text\n{data['text/plain']}\n```\n"
 
 
-def page(notebook: NotebookNode) -> str:
-    """The page, as Markdown."""
+def page(notebook: NotebookNode, name: str) -> str:
+    """The page of the notebook `name`, as Markdown."""
     parts = ['<script src="plotly.min.js"></script>\n']
     for number, cell in enumerate(notebook.cells):
         if cell.cell_type == "markdown":
@@ -100,11 +103,12 @@ def page(notebook: NotebookNode) -> str:
         parts.append(f"```python\n{cell.source}\n```\n")
         outputs = (output for output in cell.outputs if output.get("name") != "stderr")
         parts += [_shown(output, f"output-{number}-{at}") for at, output in enumerate(outputs)]
-    parts.append("This page is a notebook: [tour.ipynb](tour.ipynb).\n")
+    parts.append(f"This page is a notebook: [{name}]({name}).\n")
     return "\n".join(parts)
 
 
 if __name__ == "__main__":
-    written = Path(sys.argv[1])
-    written.write_text(page(executed()), encoding="utf-8")
-    (written.parent / "plotly.min.js").write_text(get_plotlyjs(), encoding="utf-8")
+    for written in map(Path, sys.argv[1:]):
+        notebook = written.with_suffix(".ipynb")
+        written.write_text(page(executed(_ROOT / "docs" / notebook.name), notebook.name), encoding="utf-8")
+        (written.parent / "plotly.min.js").write_text(get_plotlyjs(), encoding="utf-8")

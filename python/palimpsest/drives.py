@@ -60,6 +60,17 @@ class Completions:
         return len(self.ticket)
 
 
+class Moments:
+    """Arrivals and completions of a drive. Another thread may take them while the drive serves a batch."""
+
+    def __init__(self, core: _core.Moments) -> None:
+        self._core = core
+
+    def take(self) -> npt.NDArray[np.int64]:
+        """Takes all in order, as rows: ticket, time in ns, 1 for a completion or 0, data bytes programmed so far."""
+        return np.frombuffer(self._core.take(), np.int64).reshape(-1, 4)
+
+
 def _completions(columns: tuple[bytes, bytes, bytes]) -> Completions:
     tickets, times, statuses = columns
     return Completions(
@@ -206,6 +217,10 @@ class Drive:
         power, have parity, or have a layer without a state.
         """
         return self._core.save()
+
+    def watch(self) -> Moments:
+        """Records each arrival and completion from now on, also within `submit_many`, `play` and `wait`."""
+        return Moments(self._core.watch())
 
     def figures(self) -> Result:
         """The present result, without requests in flight."""

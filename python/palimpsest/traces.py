@@ -8,12 +8,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from . import _core
 from .engine import Progress
 from .errors import Interrupted
 
+_KINDS = np.array(["read", "write", "trim", "flush"])
 _LOSSES = {
     "trims": "trims left out", "flushes": "flushes left out", "times": "arrival times rounded down",
     "sizes": "sizes rounded up", "streams": "streams (devices, volumes) dropped",
@@ -70,6 +74,32 @@ def convert(options: TraceOptions, progress: Progress | None = None) -> Conversi
     except Interrupted as error:
         raise KeyboardInterrupt from error
     return written
+
+
+class Requests(NamedTuple):
+    """The requests of a workload, one element each: kind as in `ps.Drive`, arrival in ns, first byte, bytes.
+
+    `depth` is that of a closed loop, whose arrivals have no meaning; None if requests arrive at their times.
+    """
+
+    kind: npt.NDArray[np.str_]
+    time: npt.NDArray[np.int64]
+    offset: npt.NDArray[np.int64]
+    size: npt.NDArray[np.int64]
+    depth: int | None
+
+
+def requests(options: TraceOptions, drive_bytes: int) -> Requests:
+    """Reads a workload for a drive of `drive_bytes` into memory.
+
+    Raises as `palimpsest.run`, and InputError if the order of requests depends on the drive.
+    """
+    try:
+        (kinds, *numbers), depth = _core.trace_requests(options.to_json(), drive_bytes)
+    except Interrupted as error:
+        raise KeyboardInterrupt from error
+    time, offset, size = (np.frombuffer(column, np.int64) for column in numbers)
+    return Requests(_KINDS[np.frombuffer(kinds, np.uint8)], time, offset, size, depth)
 
 
 def losses(done: Conversion, output: Path) -> list[str]:

@@ -48,6 +48,22 @@ pub struct Completion {
     pub bytes: Vec<u8>,
 }
 
+/// An arrival or a completion, for [`Drive::watch`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    /// The request.
+    pub ticket: Ticket,
+    /// Time of the arrival or completion.
+    pub at: Nanos,
+    /// True for a completion.
+    pub is_completion: bool,
+    /// Data bytes programmed so far, planned programs included; without preconditioning.
+    pub programmed_bytes: u64,
+}
+
+/// The function that [`Drive::watch`] calls.
+type Watcher = Box<dyn FnMut(Moment) + Send>;
+
 /// A simulated drive.
 pub struct Drive {
     served: Served<'static>,
@@ -59,6 +75,7 @@ pub struct Drive {
     /// Tickets of the requests in flight, by number.
     tickets: Vec<Option<Ticket>>,
     completed: VecDeque<Completion>,
+    watcher: Option<Watcher>,
     /// The error after which the drive must not be used.
     failed: Option<Error>,
 }
@@ -85,6 +102,7 @@ impl Drive {
             submitted: 0,
             tickets: Vec::new(),
             completed: VecDeque::new(),
+            watcher: None,
             failed: None,
         })
     }
@@ -155,6 +173,7 @@ impl Drive {
         }
         let ticket = Ticket(self.submitted);
         self.submitted += 1;
+        self.report(ticket, at, false);
         match self.served.submit(command, bytes) {
             Ok(Submitted::InFlight(flight)) => {
                 if self.tickets.len() <= flight as usize {
@@ -238,6 +257,12 @@ impl Drive {
         saved
     }
 
+    /// Calls `watcher` at each arrival and completion, before the call that processes the event returns. So a policy of
+    /// the program knows the load while the drive asks the policy.
+    pub fn watch(&mut self, watcher: impl FnMut(Moment) + Send + 'static) {
+        self.watcher = Some(Box::new(watcher));
+    }
+
     /// The present figures, without requests in flight.
     pub fn figures(&self) -> Summary {
         self.served.figures()
@@ -282,7 +307,13 @@ impl Drive {
         cuts.iter().for_each(|&at| self.served.cut_power_at(at));
     }
 
+    fn report(&mut self, ticket: Ticket, at: Nanos, is_completion: bool) {
+        let programmed_bytes = self.served.programmed_bytes();
+        self.watcher.iter_mut().for_each(|watcher| watcher(Moment { ticket, at, is_completion, programmed_bytes }));
+    }
+
     fn complete(&mut self, ticket: Ticket, at: Nanos, reply: Reply<Vec<u8>>) {
+        self.report(ticket, at, true);
         let (status, bytes) = match reply {
             Ok(bytes) => (Status::Done, bytes),
             Err(Failure::Unreadable) => (Status::Unreadable, Vec::new()),

@@ -30,7 +30,7 @@ mod builder;
 mod drive;
 
 pub use builder::{Builder, Contents};
-pub use drive::{Completion, Drive, Status, Ticket};
+pub use drive::{Completion, Drive, Moment, Status, Ticket};
 pub use palimpsest_lab::command::{Command, Directives, Lifetime};
 pub use palimpsest_lab::error::{Error, Result};
 pub use palimpsest_lab::metrics::summary::Summary as Figures;

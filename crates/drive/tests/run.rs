@@ -1,6 +1,6 @@
 //! A drive as a value against `run`: the same requests must give the same result, byte for byte.
 
-use palimpsest_drive::{Command, Contents, Drive, FLUSH, Figures, Nanos, Status, read, trim, write};
+use palimpsest_drive::{Command, Contents, Drive, FLUSH, Figures, Moment, Nanos, Status, Ticket, read, trim, write};
 use palimpsest_lab::config::{self, ssd_presets};
 use palimpsest_lab::error::Result;
 use palimpsest_lab::host::request::{Arrivals, Request, Source};
@@ -9,6 +9,7 @@ use palimpsest_lab::rng::Rng;
 use palimpsest_lab::run::precondition::Precondition;
 use palimpsest_lab::run::{Fidelity, Options, Warmup, run};
 use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex};
 
 /// A list of requests as a workload.
 struct Listed(std::vec::IntoIter<(Command, Nanos)>, Arrivals);
@@ -235,7 +236,11 @@ fn wrong_calls_are_one_line_and_change_nothing() {
 /// The clock of a worn-out drive stops, and no event is left: a loop over events must end.
 #[test]
 fn a_worn_out_drive_only_reads_and_has_no_events() {
-    let worn = small("page").set("faults.wear_out", "true").set("part.endurance", "10");
+    [Contents::None, Contents::Tags, Contents::Bytes].into_iter().for_each(wear_out);
+}
+
+fn wear_out(contents: Contents) {
+    let worn = small("page").contents(contents).set("faults.wear_out", "true").set("part.endurance", "10");
     let mut drive = worn.set("part.endurance_deviation", "10%").build().unwrap();
     let (mut rng, pages) = (Rng::new(9, 0), drive.bytes() / 8192);
     let mut statuses = Vec::new();
@@ -262,6 +267,33 @@ fn must_be_send<T: Send>() {}
 #[test]
 fn a_drive_may_move_to_another_thread() {
     must_be_send::<Drive>();
+}
+
+#[test]
+fn a_watcher_sees_each_arrival_and_completion() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let mut drive = small("page").build().unwrap();
+    let watched = Arc::clone(&seen);
+    drive.watch(move |moment| watched.lock().unwrap().push(moment));
+    let requests = requests(drive.bytes(), 2000, 5);
+    let mut ended = Vec::new();
+    for &(command, at) in &requests {
+        drive.submit(command, at).unwrap();
+        ended.extend(drive.completed().map(|done| (done.ticket, done.at)));
+    }
+    while drive.in_flight() > 0 {
+        drive.advance(Nanos::MAX).unwrap();
+        ended.extend(drive.completed().map(|done| (done.ticket, done.at)));
+    }
+    let seen = seen.lock().unwrap();
+    assert!(seen.is_sorted_by_key(|moment| moment.at) && seen.is_sorted_by_key(|moment| moment.programmed_bytes));
+    let (completions, arrivals): (Vec<_>, Vec<_>) = seen.iter().partition(|moment| moment.is_completion);
+    let times = |moments: &[Moment]| Vec::from_iter(moments.iter().map(|moment| (moment.ticket, moment.at)));
+    assert_eq!(times(&completions), ended);
+    let expected = requests.iter().zip(0..).map(|(&(_, at), ticket)| (Ticket(ticket), at));
+    assert_eq!(times(&arrivals), Vec::from_iter(expected));
+    let (last, written) = (seen.last().unwrap().programmed_bytes, drive.finish().unwrap().host.bytes_written);
+    assert!(last > 0 && last <= 4 * written, "{last} bytes programmed for {written}");
 }
 
 /// Requests a second of a drive and of `run`, for timed random reads and writes of a drive with tags.

@@ -3,11 +3,11 @@
 //! Ignored: numpy, which the Python side uses; arrays pass as buffers and bytes.
 
 use crate::{Error, InputError, named, policies, raise, read_file};
-use palimpsest_drive::{Command, Completion, Contents, Directives, Drive, FLUSH, read, trim, write};
+use palimpsest_drive::{Command, Completion, Contents, Directives, Drive, FLUSH, Moment, read, trim, write};
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, PoisonError};
 
 const KINDS: [(&str, u8); 4] = [("read", 0), ("write", 1), ("trim", 2), ("flush", 3)];
 
@@ -25,6 +25,21 @@ type Columns<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyByte
 
 /// Ticket, time, status and data of a completed request.
 type Row<'py> = (u64, u64, u8, Bound<'py, PyBytes>);
+
+/// Arrivals and completions of a drive, which another thread may take while the drive serves a batch.
+#[pyclass(module = "palimpsest._core", frozen)]
+pub struct Moments(Arc<Mutex<Vec<u8>>>);
+
+#[pymethods]
+impl Moments {
+    /// Removes and returns all: rows of ticket, time, 1 for a completion, programmed bytes; native 64-bit integers.
+    fn take<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = PyBytes::new(py, &rows);
+        rows.clear();
+        bytes
+    }
+}
 
 /// A drive; `None` after its end. Only one thread at a time can use a drive.
 #[pyclass(module = "palimpsest._core")]
@@ -152,6 +167,9 @@ impl SimulatedDrive {
         let submit = || {
             let mut first = None;
             for (((&kind, &offset), &size), &at) in kinds.iter().zip(&offsets).zip(&sizes).zip(&times) {
+                if policies::has_raised() {
+                    break;
+                }
                 let ticket = drive.submit(command(kind, offset, size)?, at)?;
                 first.get_or_insert(ticket.0);
             }
@@ -176,13 +194,14 @@ impl SimulatedDrive {
             let mut completed = Vec::with_capacity(kinds.len());
             loop {
                 while drive.in_flight() < depth
+                    && !policies::has_raised()
                     && let Some(((&kind, &offset), &size)) = left.next()
                 {
                     let now = drive.now();
                     drive.submit(command(kind, offset, size)?, now)?;
                 }
                 completed.extend(drive.completed());
-                if drive.in_flight() == 0 {
+                if drive.in_flight() == 0 || policies::has_raised() {
                     return Ok(completed);
                 }
                 drive.advance(u64::MAX)?;
@@ -204,7 +223,7 @@ impl SimulatedDrive {
         let drive = self.get()?;
         let wait = || {
             let mut completed: Vec<Completion> = drive.completed().collect();
-            while drive.in_flight() > 0 {
+            while drive.in_flight() > 0 && !policies::has_raised() {
                 drive.advance(u64::MAX)?;
                 completed.extend(drive.completed());
             }
@@ -228,6 +247,18 @@ impl SimulatedDrive {
         let drive = self.get()?;
         let state = py.detach(|| drive.save()).map_err(raise).and_then(policies::checked)?;
         Ok(PyBytes::new(py, &state))
+    }
+
+    /// Records arrivals and completions from now on.
+    fn watch(&mut self) -> PyResult<Moments> {
+        let moments = Moments(Arc::default());
+        let rows = Arc::clone(&moments.0);
+        self.get()?.watch(move |Moment { ticket, at, is_completion, programmed_bytes }| {
+            let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
+            let row = [ticket.0, at, is_completion.into(), programmed_bytes];
+            row.iter().for_each(|value| rows.extend(value.to_ne_bytes()));
+        });
+        Ok(moments)
     }
 
     /// The present result as JSON.

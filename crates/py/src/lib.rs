@@ -490,6 +490,7 @@ pub fn module(module: &Bound<'_, PyModule>, layers: &'static [Entry]) -> PyResul
     module.add("WorkloadIoError", py.get_type::<WorkloadIoError>())?;
     module.add("Interrupted", py.get_type::<Interrupted>())?;
     module.add_class::<wom::WomCode>()?;
+    module.add_class::<drives::Moments>()?;
     module.add_class::<drives::SimulatedDrive>()?;
     module.add_class::<self::layers::io::LayerIo>()?;
     module.add_class::<crash::CrashScript>()?;
@@ -497,8 +498,8 @@ pub fn module(module: &Bound<'_, PyModule>, layers: &'static [Entry]) -> PyResul
     add_functions!(
         module: crash::drive_bytes, wom::wom_spare_needed, run, serve::serve, serve::detach, images::image_seed,
         images::image_settings, images::look_at_image, check, keep_states, state_notes, build, profile, show,
-        unread_keys, configuration_keys, traces::trace_info, traces::trace_convert, list_registry,
-        checking::check_layer, wear::bit_error_rates, wear::life, workload_spec, version
+        unread_keys, configuration_keys, traces::trace_info, traces::trace_convert, traces::trace_requests,
+        list_registry, checking::check_layer, wear::bit_error_rates, wear::life, workload_spec, version
     );
     Ok(())
 }

@@ -12,7 +12,9 @@ use palimpsest_lab::metrics::profile::Profile;
 use palimpsest_lab::metrics::profile::by_volume::LocalityByVolume;
 use palimpsest_lab::metrics::summary::VolumeFigures;
 use palimpsest_lab::metrics::volumes::VolumeRecorder;
+use palimpsest_lab::units::SECTOR_BYTES;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -218,6 +220,47 @@ pub fn trace_convert(py: Python<'_>, options_json: &str, progress: Option<Py<PyA
         Ok(serde_json::to_string(&conversion).expect("figures can be printed"))
     });
     finish(outcome, watch)
+}
+
+/// Kinds as in `drives`, and arrivals, first bytes and sizes of requests as native 64-bit integers.
+type Columns<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+
+/// The requests of a workload for a drive of `drive_bytes`, and the depth of a closed loop, without times of arrival.
+/// Refuses workloads that depend on the drive: jobs with think times or of several depths, zones, and files to create.
+#[pyfunction]
+pub fn trace_requests<'py>(
+    py: Python<'py>,
+    options_json: &str,
+    drive_bytes: u64,
+) -> PyResult<(Columns<'py>, Option<u32>)> {
+    let options = parse(options_json)?;
+    let mut watch = Watch::new(None);
+    let outcome = py.detach(|| {
+        let mut source = open_source(&options, drive_bytes, Volumes::OfFormat)?;
+        if source.jobs().is_some() || source.zones().is_some() || source.next_of_layout().is_some() {
+            let what = "the next request depends on the drive; expected open_loop beside a rate, or one depth for all";
+            return Err(CoreError::input(options.workload.as_str(), what));
+        }
+        let (mut kinds, mut numbers) = (Vec::new(), [Vec::new(), Vec::new(), Vec::new()]);
+        drain(source.as_mut(), options.requests, &mut watch, &mut |request, _| {
+            kinds.push(request.kind as u8);
+            let (offset, size) = (request.extent.sector, u64::from(request.extent.sectors));
+            for (column, number) in
+                numbers.iter_mut().zip([request.arrival, offset * SECTOR_BYTES, size * SECTOR_BYTES])
+            {
+                column.extend(number.to_ne_bytes());
+            }
+            Ok(())
+        })?;
+        let depth = match source.arrivals() {
+            Arrivals::Open => None,
+            Arrivals::Closed { depth } => Some(depth),
+        };
+        Ok((kinds, numbers, depth))
+    });
+    let (kinds, numbers, depth) = finish(outcome, watch)?;
+    let [arrivals, offsets, sizes] = numbers.map(|column| PyBytes::new(py, &column));
+    Ok(((PyBytes::new(py, &kinds), arrivals, offsets, sizes), depth))
 }
 
 fn is_same_file(a: &str, b: &str) -> bool {

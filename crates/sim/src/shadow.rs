@@ -224,6 +224,9 @@ impl Shadow {
 
     /// Handles a power cut while the host wrote or trimmed an extent, or during another request (both `None`).
     pub fn interrupted(&mut self, port: &HostPort, written: Option<Extent>, trimmed: Option<Extent>) {
+        if self.payload == Payload::None {
+            return;
+        }
         self.doubt_earlier(|by| (!by.trim).then_some(by.number));
         for piece in trimmed.into_iter().flat_map(|extent| pieces(extent, self.per_subpage)) {
             let nothing = self.nothing();

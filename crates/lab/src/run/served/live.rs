@@ -12,6 +12,11 @@ impl Served<'_> {
         summary::outcome(&self.resolved, &self.session, options, read, self.precondition.clone()).summary
     }
 
+    /// Data bytes programmed since preconditioning, planned programs included.
+    pub fn programmed_bytes(&self) -> u64 {
+        self.session.drive.io.counters.data_bytes - self.session.baseline.io.data_bytes
+    }
+
     /// Blocks of a new drive beyond those that the logical capacity fills, and blocks that failed.
     pub fn spare_blocks(&self) -> (u64, u64) {
         let drive = &self.resolved.drive;
