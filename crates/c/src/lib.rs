@@ -375,7 +375,8 @@ pub extern "C" fn palimpsest_completed(
     guarded(|| {
         let drive = at("drive", drive)?;
         at("completions", completions)?;
-        drive.taken = drive.drive.completed().take(most).collect();
+        drive.taken.clear();
+        drive.taken.extend(drive.drive.completed().take(most));
         for (index, done) in drive.taken.iter().enumerate() {
             let completion = PalimpsestCompletion {
                 ticket: done.ticket.0,

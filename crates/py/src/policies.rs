@@ -225,7 +225,7 @@ impl Victim for Policy {
             }
             let chosen = match address {
                 Some(address) => {
-                    call_compiled(address, plane, units, count, [0, 1, 2, 3].map(|row| &rows[row * length]))?
+                    call_compiled(address, plane, units, count, [0, 1, 2, 3].map(|row| &rows[row * length..]))?
                 }
                 None => caller.call_method1("choose", (plane, units, count))?.extract::<usize>()?,
             };
@@ -244,10 +244,10 @@ type Choose = extern "C" fn(i64, i64, i64, *const i64, *const i64, *const i64, *
 
 /// The index that the compiled function at `address` chooses among `count` blocks, given their columns.
 #[allow(unsafe_code, reason = "the user states that a function of this type is at the address")]
-fn call_compiled(address: usize, plane: u32, units: u32, count: usize, columns: [&Cell<i64>; 4]) -> PyResult<usize> {
+fn call_compiled(address: usize, plane: u32, units: u32, count: usize, columns: [&[Cell<i64>]; 4]) -> PyResult<usize> {
     // SAFETY: `palimpsest.policies` accepts only function pointers of this type, and what states to be one (numba).
     let choose = unsafe { std::mem::transmute::<usize, Choose>(address) };
-    let [block, valid, age, erases] = columns.map(|column| column.as_ptr().cast_const());
+    let [block, valid, age, erases] = columns.map(|column| column.as_ptr().cast());
     let chosen = choose(plane.into(), units.into(), count as i64, block, valid, age, erases);
     usize::try_from(chosen).ok().filter(|&chosen| chosen < count).ok_or_else(|| {
         let expected = format!("expected 0 to {}", count - 1);
