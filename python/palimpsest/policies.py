@@ -29,6 +29,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from . import plugins
 from ._core import InputError, PolicyError
 
 _DIGITS = 16
@@ -245,8 +246,22 @@ def _load(path: str, source: bytes, digest: str) -> ModuleType:
     return module
 
 
+def _of_plugin(key: str, text: str) -> tuple[Any, str]:
+    """As `_named`, of `NAME` or `NAME@DIGEST`."""
+    name, _, expected = text.partition("@")
+    found, digest = plugins.policy(key, name)
+    if expected and expected != digest:
+        raise InputError(f"{key} = {name}: the digest is {digest}, so this is other code; expected {expected}")
+    return found, f"{name}@{digest}"
+
+
 def _named(key: str, text: str) -> tuple[Any, str]:
-    """The class or compiled function that `FILE.py:NAME` names, and its canonical text. Raises InputError."""
+    """The class or compiled function that a name of a plug-in or `FILE.py:NAME` names, and its canonical text.
+
+    Raises InputError.
+    """
+    if ".py:" not in text:
+        return _of_plugin(key, text)
     path, _, name = text.partition(".py:")
     path, (name, _, expected) = f"{path}.py", name.partition("@")
     try:

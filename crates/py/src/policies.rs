@@ -12,6 +12,7 @@ use palimpsest_lab::command::{Command, Directives};
 use palimpsest_lab::geometry::Extent;
 use palimpsest_lab::log::outside::Outside;
 use palimpsest_lab::log::pace::{self, Chosen, Spread};
+use palimpsest_lab::log::settings as log;
 use palimpsest_lab::log::streams::{self, Classify};
 use palimpsest_lab::log::victim::{self, Candidates, Victim};
 use palimpsest_lab::rng::Rng;
@@ -21,12 +22,22 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use std::cell::RefCell;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 /// The keys of policies in Python.
 const VICTIM: &str = "ftl.victim";
 const CLASSIFIER: &str = "ftl.classifier";
 const PACE: &str = "ftl.gc_pace";
-const FORM: &str = "FILE.py:CLASS";
+const KEYS: [&str; 3] = [VICTIM, CLASSIFIER, PACE];
+
+/// A policy that a plug-in has: key, name, and distribution.
+type Named = (&'static str, String, String);
+
+static NAMES: RwLock<Vec<Named>> = RwLock::new(Vec::new());
+
+fn names() -> RwLockReadGuard<'static, Vec<Named>> {
+    NAMES.read().unwrap_or_else(PoisonError::into_inner)
+}
 
 thread_local! {
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
@@ -45,8 +56,8 @@ pub fn checked<T>(value: T) -> PyResult<T> {
 /// Refuses a drive with a policy in Python.
 pub fn refuse(resolved: &Resolved) -> PyResult<()> {
     let values = resolved.to_json();
-    for key in [VICTIM, CLASSIFIER, PACE] {
-        if let Some(text) = values["ftl"][&key[4..]].as_str().filter(|text| is_python(text)) {
+    for key in KEYS {
+        if let Some(text) = values["ftl"][&key[4..]].as_str().filter(|text| is_python(key, text)) {
             let what = format!("{key} = {text}: programs cannot use a drive with a policy in Python");
             return Err(InputError::new_err(format!("{what}; expected a built-in policy")));
         }
@@ -69,11 +80,12 @@ fn keep(error: PyErr) {
 /// Adds policies in Python to those of the process.
 pub fn add() {
     let read = |text: &str| read(VICTIM, text);
-    let is_new = victim::OUTSIDE.set(Outside { form: FORM, read, build: build_victim }).is_ok();
+    let is_new = victim::OUTSIDE.set(Outside { form: || forms(VICTIM), read, build: build_victim }).is_ok();
     let read = |text: &str| self::read(CLASSIFIER, text);
-    let is_new = is_new && streams::OUTSIDE.set(Outside { form: FORM, read, build: build_classifier }).is_ok();
+    let outside = Outside { form: || forms(CLASSIFIER), read, build: build_classifier };
+    let is_new = is_new && streams::OUTSIDE.set(outside).is_ok();
     let read = |text: &str| self::read(PACE, text);
-    let is_new = is_new && pace::OUTSIDE.set(Outside { form: FORM, read, build: build_pace }).is_ok();
+    let is_new = is_new && pace::OUTSIDE.set(Outside { form: || forms(PACE), read, build: build_pace }).is_ok();
     assert!(is_new, "policies are added once");
 }
 
@@ -81,13 +93,41 @@ fn helper<'py>(py: Python<'py>, function: &str, key: &str, text: &str) -> PyResu
     py.import("palimpsest.policies")?.call_method1(function, (key, text))
 }
 
-fn is_python(text: &str) -> bool {
-    text.contains(".py:") || text.starts_with("object:")
+/// Adds `name`, of the distribution `owner`, to the values of `key`; `palimpsest.plugins` knows the class.
+pub fn name(key: &str, name: &str, owner: &str) -> std::result::Result<(), String> {
+    let Some(key) = KEYS.into_iter().find(|known| *known == key) else {
+        return Err(format!("no policy of {key} is in Python; expected {}", KEYS.join(", ")));
+    };
+    let mut built_in = log::keys().into_iter().filter(|known| known.name == key);
+    let is_built_in = built_in.any(|known| known.value_type.words().contains(&name));
+    let mut names = NAMES.write().unwrap_or_else(PoisonError::into_inner);
+    let other = names.iter().find(|(other, known, _)| *other == key && known == name).map(|(.., owner)| owner.as_str());
+    if let Some(other) = is_built_in.then_some("palimpsest").or(other) {
+        return Err(format!("{other} has a policy {key} = {name} already; expected another name"));
+    }
+    names.push((key, name.to_owned(), owner.to_owned()));
+    Ok(())
+}
+
+fn is_named(key: &str, name: &str) -> bool {
+    names().iter().any(|(other, known, _)| *other == key && known == name)
+}
+
+/// The forms of policies in Python, for messages.
+fn forms(key: &str) -> String {
+    let named: String =
+        names().iter().filter(|(other, ..)| *other == key).map(|(_, name, _)| format!("{name}, ")).collect();
+    named + "FILE.py:CLASS"
+}
+
+fn is_python(key: &str, text: &str) -> bool {
+    let name = text.split('@').next().unwrap_or_default();
+    text.contains(".py:") || text.starts_with("object:") || is_named(key, name)
 }
 
 fn read(key: &str, text: &str) -> Option<std::result::Result<String, String>> {
     let read = |py: Python<'_>| helper(py, "read", key, text)?.extract::<String>();
-    is_python(text).then(|| Python::attach(|py| read(py).map_err(|error| error.value(py).to_string())))
+    is_python(key, text).then(|| Python::attach(|py| read(py).map_err(|error| error.value(py).to_string())))
 }
 
 /// A policy in Python, called through `palimpsest.policies.Caller`; `None` after an exception.
@@ -147,7 +187,7 @@ fn bytes_of<'py>(py: Python<'py>, columns: &[Vec<i64>; 4]) -> PyResult<Bound<'py
 }
 
 fn build_victim(text: &str) -> Option<Box<dyn Victim>> {
-    is_python(text).then(|| {
+    is_python(VICTIM, text).then(|| {
         Python::attach(|py| {
             let policy = Policy::build(py, VICTIM, text);
             let read = |name| policy.0.as_ref().and_then(|policy| policy.getattr(py, name).ok());
@@ -232,7 +272,7 @@ fn call_compiled(address: usize, plane: u32, units: u32, columns: &[Vec<i64>; 4]
 
 fn build_classifier(text: &str) -> Option<Box<dyn Classify>> {
     let build = || Python::attach(|py| PythonClassifier(Policy::build(py, CLASSIFIER, text)));
-    is_python(text).then(|| Box::new(build()) as Box<dyn Classify>)
+    is_python(CLASSIFIER, text).then(|| Box::new(build()) as Box<dyn Classify>)
 }
 
 /// A classifier in Python.
@@ -274,7 +314,7 @@ impl Classify for PythonClassifier {
 
 fn build_pace(text: &str) -> Option<Box<dyn Spread>> {
     let build = || Python::attach(|py| PythonPace(Policy::build(py, PACE, text)));
-    is_python(text).then(|| Box::new(build()) as Box<dyn Spread>)
+    is_python(PACE, text).then(|| Box::new(build()) as Box<dyn Spread>)
 }
 
 /// A pace of collection in Python.

@@ -1,4 +1,5 @@
-//! Policies that a program adds to those of a registry, such as classes in Python. Ignored: more than one such program.
+//! Policies that a program adds to those of a registry, such as classes in Python. A plug-in gets those
+//! of the program that loads the plug-in. Ignored: more than one such program.
 
 use palimpsest_flash::units::parse::{Parsed, shown};
 use palimpsest_ftl_api::keys::near;
@@ -6,12 +7,20 @@ use std::sync::OnceLock;
 
 /// Policies of the trait `P` outside of the registry.
 pub struct Outside<P: ?Sized> {
-    /// The form of their names, for messages.
-    pub form: &'static str,
+    /// The forms of their names, for messages.
+    pub form: fn() -> String,
     /// The canonical text of the policy that a text names; `None` if the text names none.
     pub read: fn(&str) -> Option<Parsed<String>>,
     /// Constructs the policy with a canonical text; `None` if the text names none.
     pub build: fn(&str) -> Option<Box<P>>,
+}
+
+impl<P: ?Sized> Copy for Outside<P> {}
+
+impl<P: ?Sized> Clone for Outside<P> {
+    fn clone(&self) -> Self {
+        *self
+    }
 }
 
 /// The policies that a program added, once, before the first configuration.
@@ -41,6 +50,6 @@ pub(super) fn canonical<P: ?Sized>(added: &Added<P>, words: &[&str], text: &str)
 
 /// "one of ...": `forms`, and the form of the added policies.
 pub(super) fn expected<P: ?Sized>(added: &Added<P>, forms: impl Iterator<Item = String>) -> String {
-    let forms = forms.chain(added.get().map(|outside| outside.form.to_owned()));
+    let forms = forms.chain(added.get().map(|outside| (outside.form)()));
     format!("one of {}", forms.collect::<Vec<_>>().join(", "))
 }
