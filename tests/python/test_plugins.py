@@ -206,6 +206,19 @@ def test_a_clash_names_both_distributions(tmp_path: Path) -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
+def test_a_clash_of_layers_names_both_distributions(ring: Path, tmp_path: Path) -> None:
+    """The library of `ring-layers`, in a distribution of another name."""
+    package = shutil.copytree(ring / "ring_layers", tmp_path / "site" / "theirs")
+    (package / "__init__.py").rename(tmp_path / "site" / "theirs.py")
+    next(package.glob("_native*")).rename(tmp_path / "site" / "_native.so")
+    shutil.rmtree(package)
+    source = (tmp_path / "site" / "theirs.py").read_text(encoding="utf-8")
+    done = command([ring, pure(tmp_path / "site", "theirs", source)], "list", "ftls")
+    assert done.returncode == 0
+    expected = "_native.so: ring-layers 0.1.0 has a layer called ring already; expected another name"
+    assert done.stderr == f"warning: plug-in theirs 1.0: {expected}\n"
+
+
 def test_a_policy_by_name_has_the_digest_of_the_code(tmp_path: Path) -> None:
     site = pure(tmp_path / "site", "one", POLICY.replace("MODULE", "one") + POLICIES["ftl.victim"])
     ours = figures([site], "--ftl=page", "--set=ftl.victim=oldest")
