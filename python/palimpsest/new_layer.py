@@ -50,8 +50,8 @@ _POLICIES = {
 @click.option("--pace", "kind", flag_value="pace", help="A pace of collection in Python.")
 @click.option(
     "--source", metavar="PATH|URL",
-    help="The sources of palimpsest, for a layer in Rust: a folder or a git repository; by default the folder from "
-    "which palimpsest is installed, if known.",
+    help="Sources of the simulator, for a layer in Rust: a folder or a git repository; by default those of this "
+    "installation, if known.",
 )  # fmt: skip
 def new_layer(folder: Path, kind: str | None, source: str | None) -> None:
     """Write a project with a layer in Rust, ready to build, test and change; or with a policy in Python.
