@@ -61,7 +61,9 @@ def _in_c(program: Path, preset: str, layer: str, kind: str) -> float:
 def main(prefix: Path) -> None:
     """Prints a row for each drive and operation."""
     ps.keep_states()
-    print("| drive | operation | run | C | C / run | batches | batches / run |\n| --- | --- | --- | --- | --- | --- | --- |")
+    print(
+        "| drive | operation | run | C | C / run | batches | batches / run |\n| --- | --- | --- | --- | --- | --- | --- |"
+    )
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "drive"
         source = Path(__file__).with_name("drive.c")

@@ -60,7 +60,7 @@ fn layers_that_differ_only_in_their_name_are_equal() {
         Entry { name, model, ..*entry }
     };
     let twins: &[Entry] = originals.iter().map(|entry| twin(entry)).collect::<Vec<_>>().leak();
-    add(twins);
+    add(twins, "twins").expect("new names");
     for (entry, twin) in originals.into_iter().zip(twins) {
         for fidelity in [Fidelity::Count, Fidelity::Timed] {
             let (one, other) = (result(entry.name, entry, fidelity), result(twin.name, twin, fidelity));

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 import click
 
-from . import _core, completion, engine, errors, interrupts, native, states, tenants, timelines, trace_commands
+from . import _core, completion, engine, errors, interrupts, native, plugins, states, tenants, timelines, trace_commands
 from . import objects as object_command
 from . import reproduce as reproduction
 from .commands import Commands, forget_unknown_width, help_width, say, show
@@ -389,7 +389,7 @@ def list_(kind: str | None, as_json: bool) -> None:
     """List the names of drives, layers, workloads, ...
 
     KIND is one of ftls, parts, ssds, workloads, traces, objects (traces of objects), policies (evictions of caches),
-    victims, classifiers, schemes, codes and faults; the default is all of them.
+    victims, classifiers, schemes, codes, faults and plugins; the default is all of them.
 
     \b
     Examples:
@@ -397,7 +397,7 @@ def list_(kind: str | None, as_json: bool) -> None:
       palimpsest list ftls
       palimpsest list --json | jq '.workloads | keys'
     """
-    found = {each: _core.list_registry(each) for each in ([kind] if kind else REGISTRIES)}
+    found = {each: plugins.entries(each) for each in ([kind] if kind else REGISTRIES)}
     if as_json:
         show(json.dumps({each: dict(entries) for each, entries in found.items()}, indent=2))
         return
@@ -495,12 +495,12 @@ cli.add_command(object_command.objects)
 
 
 def _add_rest() -> None:
-    """Adds images, served drives and crashes late, because importing them takes a quarter of the start of a command."""
-    from . import attaching, checking, images, mounting, nvme, serving
+    """Adds other commands late, because importing them takes a quarter of the start of a command."""
+    from . import attaching, checking, images, mounting, new_layer, nvme, serving
     from .crash import command as crash_command
 
     served = (serving.serve, nvme.nvme, attaching.attach, attaching.detach, mounting.mount)
-    for each in (images.image_group, *served, crash_command.crash, checking.check):
+    for each in (images.image_group, *served, crash_command.crash, new_layer.new_layer, checking.check):
         cli.add_command(each)
 
 

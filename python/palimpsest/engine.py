@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
-from . import _core, native, states
+from . import _core, native, plugins, states
 from .errors import InputError, Interrupted
 from .files import digest, holder
 from .options import RunOptions
@@ -151,6 +151,8 @@ def _result(options: RunOptions, summary: str, series: str, configuration: str) 
     if options.label is not None:
         data["label"] = options.label
     data["provenance"] = provenance(options)
+    if of_plugins := plugins.used(data["config"]):
+        data["provenance"]["plugins"] = of_plugins
     data.setdefault("sim", {})["peak_rss_bytes"] = peak_rss_bytes()
     return Result(data, json.loads(series), configuration)
 

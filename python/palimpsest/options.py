@@ -12,7 +12,7 @@ PAYLOADS = ("none", "tag", "bytes")
 ARRIVALS = ("recorded", "spread")
 REGISTRIES = (
     "ftls", "parts", "ssds", "workloads", "traces", "objects", "policies", "victims", "classifiers", "schemes", "codes",
-    "faults",
+    "faults", "plugins",
 )  # fmt: skip
 COMPARED_FTLS = ("page", "subpage")
 """Layers that `compare` runs by default."""

@@ -30,6 +30,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from . import plugins
 from ._core import InputError, PolicyError
 
 AHEAD = 4096
@@ -448,12 +449,26 @@ def _load(path: str, source: bytes, digest: str) -> ModuleType:
     return module
 
 
-def named(text: str, expected: str) -> tuple[Any, str]:
-    """What `FILE.py:NAME` or a registered object names, and the canonical text. Raises InputError."""
+def _of_plugin(key: str, text: str) -> tuple[Any, str]:
+    """As `named`, of `NAME` or `NAME@DIGEST`."""
+    name, _, expected = text.partition("@")
+    found, digest = plugins.policy(key, name)
+    if expected and expected != digest:
+        raise InputError(f"{key} = {name}: the digest is {digest}, so this is other code; expected {expected}")
+    return found, f"{name}@{digest}"
+
+
+def named(text: str, expected: str, key: str = "ftl.name") -> tuple[Any, str]:
+    """What `FILE.py:NAME`, a registered object, or a name of a plug-in for `key` names, and the canonical text.
+
+    Raises InputError.
+    """
     if text in _OBJECTS:
         return _OBJECTS[text], text
     if text.startswith("object:"):
         raise InputError(f"{text}: no such object in this process; expected FILE.py:CLASS")
+    if ".py:" not in text:
+        return _of_plugin(key, text)
     path, _, name = text.partition(".py:")
     path, (name, _, same) = f"{path}.py", name.partition("@")
     try:
@@ -498,7 +513,7 @@ def read(key: str, text: str) -> str:
     if text in _OBJECTS:
         _check(key, text, _OBJECTS[text])
         return text
-    found, canonical = named(text, f"the method {_METHODS[key]}")
+    found, canonical = named(text, f"the method {_METHODS[key]}", key)
     _check(key, text, _new(found, text))
     return canonical
 
@@ -508,7 +523,7 @@ def build(key: str, text: str) -> Caller:
     if text in _OBJECTS:
         policy = _OBJECTS[text]
         return Caller(text.split(":")[-1], policy if _address(policy) else copy.deepcopy(policy))
-    found, canonical = named(text, f"the method {_METHODS[key]}")
+    found, canonical = named(text, f"the method {_METHODS[key]}", key)
     return Caller(canonical.partition("@")[0], _new(found, text))
 
 

@@ -24,7 +24,7 @@ MAKE_TARGETS = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(
 COMMANDS = (
     "figure", "rerun", "cite", "why",
     "run", "compare", "serve", "nvme", "attach", "detach", "mount", "crash", "check",
-    "objects", "sweep", "reproduce", "validate", "fit", "report", "list", "show", "completion",
+    "objects", "sweep", "reproduce", "validate", "fit", "report", "list", "show", "new-layer", "completion",
     "trace info", "trace convert", "trace synth", "image info", "image check", "image compact",
 )  # fmt: skip
 GENERATED_PICTURES = ("images/wom-codes.svg",)
@@ -208,7 +208,7 @@ def test_examples_of_the_help(name: str, palimpsest: Command, folder: Path) -> N
 def test_all_commands_are_here(palimpsest: Command) -> None:
     for group in ("", "trace", "image"):
         listed = palimpsest(*group.split(), "--help").stdout.partition("Commands:\n")[2].partition("\n\n")[0]
-        for name in re.findall(r"^  (\w+)", listed, re.M):
+        for name in re.findall(r"^  ([\w-]+)", listed, re.M):
             full = f"{group} {name}".strip()
             assert full in (*COMMANDS, "trace", "image"), f"{full}: its examples are not run"
 

@@ -24,6 +24,7 @@ CORE = {
     "workload": "",
     "wom": "",
     "ftl": "extent free gaps log maps rebuild hybrid layers",
+    "layer": "",
     "sim": "",
     "fs": "",
     "lab": "layers metrics config run",
@@ -43,7 +44,8 @@ DEPENDENCIES = {
     "ftl": "flash ftl-api wom",
     "sim": "flash ftl-api",
     "fs": "flash ftl-api ftl",
-    "lab": "flash ftl-api workload wom ftl sim fs",
+    "layer": "flash ftl-api wom ftl",
+    "lab": "flash ftl-api workload wom ftl layer sim fs",
     "extension": "py",
     "py": "lab server drive check",
     "server": "lab",
@@ -414,3 +416,17 @@ def test_comments_are_separated_from_literals() -> None:
         'r#"//"#);',
         "e",
     ]
+
+
+def test_a_guarded_layer_passes_on_every_call() -> None:
+    """A method with a default would otherwise lose the code of a plug-in."""
+    traits = {"Ftl": CRATES / "ftl-api/src/lib.rs", "State": CRATES / "flash/src/state.rs"}
+    guard = source(CRATES / "layer/src/plugin/guard.rs")
+    for name, path in traits.items():
+        declared = re.search(rf"^pub trait {name}\b.*?^}}", source(path), re.M | re.S)
+        passed_on = re.search(rf"^impl {name} for Guarded .*?^}}", guard, re.M | re.S)
+        assert declared
+        assert passed_on
+        methods = re.findall(r"^    fn (\w+)\(&", declared[0], re.M)
+        assert len(methods) > 2
+        assert set(re.findall(r"^    fn (\w+)", passed_on[0], re.M)) == set(methods)

@@ -13,11 +13,11 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGE = ROOT / "python" / "palimpsest"
 
 ORDER = """
-interrupts native _core errors policies layers files units options states tables result engine timelines metrics why
-tenants intervals sketches replicates summary answers comparison
+interrupts native _core errors plugins policies layers files units options states tables result engine timelines metrics
+why tenants intervals sketches replicates summary answers comparison
 charts.common charts.blocks charts.flash charts.gantt charts.latency charts.parts charts.tenants charts.time
 charts.volumes charts.handles charts.__init__ page fio_output against report outputs reruns views listing progress
-parameters needs commands completion run_options checking images
+parameters needs commands completion run_options new_layer checking images
 serving nvme attaching mounting wear wom drives traces trace_report trace_commands objects frames
 sweeps.values sweeps.conditions sweeps.lines sweeps.definition sweeps.task sweeps.worker sweeps.store sweeps.points
 sweeps.finished sweeps.table sweeps.charts sweeps.frontier sweeps.show sweeps.report sweeps.results
@@ -45,8 +45,9 @@ FILES = {
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts): path
     for pattern in ("*.py", "_core.pyi")
     for path in PACKAGE.rglob(pattern)
+    if "templates" not in path.parts
 }
-"""The file of each module, including the stub of the native module."""
+"""The file of each module, including the stub of the native module; templates are no modules."""
 
 
 def imported(path: Sequence[str]) -> str | None:

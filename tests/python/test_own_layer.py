@@ -1,16 +1,13 @@
-"""The layer of a third party's crate, `examples/ring`, named by `PALIMPSEST_CORE`, works like a built-in layer."""
+"""The layer of a plug-in, `ring` as `new-layer` writes it, works like a built-in layer."""
 
 import json
-import os
 import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from documents import Block, agrees, commands
+from plugin_projects import built, changed, command, installed, new, said
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TUTORIAL = ROOT / "docs" / "tutorial-layer.md"
@@ -27,63 +24,45 @@ WORKLOAD = ["--workload=rw=randrw,bs=4k,n=3000,iodepth=8", "--precondition=fill:
 
 
 @pytest.fixture(scope="module")
-def library() -> Path:
-    """The library of the example, built like a user's except for the profile."""
-    command = ["cargo", "build", "--locked", "--package=ring-layers", "--message-format=json"]
-    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert built.returncode == 0, built.stderr
-    messages = [json.loads(line) for line in built.stdout.splitlines()]
-    files = [
-        file for each in messages if each.get("target", {}).get("name") == "ring_layers" for file in each["filenames"]
-    ]
-    return Path(files[0])
+def site(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The project of `new-layer ring`, built and installed as by a user except for the profile."""
+    folder = tmp_path_factory.mktemp("ring")
+    return [installed(folder / "site", built(new(folder / "ring")))]
 
 
-def command(library: Path | str, *arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    """Result of the command whose native module is `library`."""
-    environment = {**os.environ, "PALIMPSEST_CORE": str(library), "COLUMNS": "200"}
-    line = [sys.executable, "-m", "palimpsest", *arguments]
-    return subprocess.run(line, cwd=cwd, env=environment, capture_output=True, text=True)
-
-
-def said(done: subprocess.CompletedProcess[str]) -> str:
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def test_it_is_listed_with_its_key(library: Path) -> None:
-    assert "page map over one circular log" in said(command(library, "list", "ftls"))
-    shown = said(command(library, "show", "--ftl=ring", "--set=ring.reserve=250%"))
+def test_it_is_listed_with_its_key(site: list[Path]) -> None:
+    assert "page map over one circular log" in said(command(site, "list", "ftls"))
+    shown = said(command(site, "show", "--ftl=ring", "--set=ring.reserve=250%"))
     assert re.search(r'\[ring\]\nreserve = "250%" +# ring: erased pages .* \[--set ring\.reserve=250%\]', shown), shown
 
 
-def test_it_is_checked(library: Path) -> None:
-    assert "ring passed, seed 1" in said(command(library, "check", "ring", "--seconds=3"))
+def test_it_is_checked(site: list[Path]) -> None:
+    assert "ring passed, seed 1" in said(command(site, "check", "ring", "--seconds=3"))
 
 
-def test_its_check_refuses_like_any_other(library: Path) -> None:
-    refused = command(library, "run", *SMALL, "--ftl=ring", "--set=ring.reserve=50%")
+def test_its_check_refuses_like_any_other(site: list[Path]) -> None:
+    refused = command(site, "run", *SMALL, "--ftl=ring", "--set=ring.reserve=50%")
     assert refused.returncode == 2
     assert refused.stderr.startswith(
         "error: --set ring.reserve=50%: ring.reserve = 50%: cleaning moves a block at a time"
     )
-    unknown = command(library, "run", *SMALL, "--ftl=ring", "--set=ring.reserv=2")
+    unknown = command(site, "run", *SMALL, "--ftl=ring", "--set=ring.reserv=2")
     assert "did you mean ring.reserve?" in unknown.stderr
-    unused = command(library, "run", *SMALL, *WORKLOAD, "--ftl=page", "--set=ring.reserve=200%")
+    unused = command(site, "run", *SMALL, *WORKLOAD, "--ftl=page", "--set=ring.reserve=200%")
     expected = "page does not read ring.reserve; expected one of ring, or no ring.reserve"
     assert unused.stderr == f"error: --set ring.reserve=200%: {expected}\n"
 
 
-def test_it_is_compared_and_reported(library: Path, tmp_path: Path) -> None:
+def test_it_is_compared_and_reported(site: list[Path], tmp_path: Path) -> None:
     arguments = ["--ftl=page,ring", *SMALL, *WORKLOAD, f"--out={tmp_path / 'out'}"]
-    assert "every read was verified" in said(command(library, "compare", *arguments))
+    assert "every read was verified" in said(command(site, "compare", *arguments))
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "ring" in page
     saved = [json.loads(path.read_text()) for path in (tmp_path / "out").rglob("*.json")]
     assert any(each.get("ftl") == "ring" and each["gc"]["runs"] > 0 for each in saved if isinstance(each, dict))
 
 
-def test_its_key_is_an_axis_of_sweeps(library: Path, tmp_path: Path) -> None:
+def test_its_key_is_an_axis_of_sweeps(site: list[Path], tmp_path: Path) -> None:
     sweep = tmp_path / "sweep.toml"
     lines = [
         "[base]",
@@ -96,14 +75,15 @@ def test_its_key_is_an_axis_of_sweeps(library: Path, tmp_path: Path) -> None:
         '"ring.reserve" = ["100%", "300%"]',
     ]
     sweep.write_text("\n".join(lines), encoding="utf-8")
-    printed = said(command(library, "sweep", str(sweep), "--out", str(tmp_path / "points"), cwd=tmp_path))
+    printed = said(command(site, "sweep", str(sweep), "--out", str(tmp_path / "points"), cwd=tmp_path))
     assert "reserve" in printed
     assert "300%" in printed
 
 
 @pytest.mark.parametrize("named", ["nothing-here.so", "json", "no_such_module"])
-def test_a_library_that_is_none_is_one_line(named: str) -> None:
-    done = command(named, "list", "ftls")
+def test_a_module_that_is_none_is_one_line(named: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PALIMPSEST_CORE", named)
+    done = command([], "list", "ftls")
     assert done.returncode == 2
     assert done.stderr.startswith(f"error: PALIMPSEST_CORE={named}: ")
     assert len(done.stderr.splitlines()) == 1
@@ -123,53 +103,33 @@ def test_the_tutorial_changes_what_is_there() -> None:
     assert all(example.count(before) == 1 for before, _ in changes)
 
 
-def run_tutorial(block: str, library: Path, folder: Path) -> None:
+def run_tutorial(block: str, site: list[Path], folder: Path) -> None:
     """Runs the commands of a block except builds, and compares their output with the shown lines."""
     found = re.search(r"# idea\.toml\n.*?(?=```)", TUTORIAL.read_text(encoding="utf-8"), re.S)
     assert found
     (folder / "idea.toml").write_text(found[0], encoding="utf-8")
     for each in commands(Block(TUTORIAL.name, 1, "console", block, "")):
         if each.text.startswith("palimpsest "):
-            printed = said(command(library, *each.text.replace("\\\n", "").split()[1:], cwd=folder))
+            # A new layer is written before its plug-in is installed.
+            folders = [] if "new-layer" in each.text else site
+            printed = said(command(folders, *each.text.replace("\\\n", "").split()[1:], cwd=folder))
             assert each.shown is not None
             assert agrees(each.shown, printed), printed
 
 
-def test_the_tutorial_begins_with_the_example(library: Path, tmp_path: Path) -> None:
-    run_tutorial(tutorial()[1][0], library, tmp_path)
+def test_the_tutorial_begins_with_the_example(site: list[Path], tmp_path: Path) -> None:
+    run_tutorial(tutorial()[1][0], site, tmp_path)
 
 
 @pytest.mark.long
-def test_the_tutorial_ends_with_a_better_layer(tmp_path: Path) -> None:
+def test_the_tutorial_ends_with_a_better_layer(site: list[Path], tmp_path: Path) -> None:
     """Makes the layer by the page's instructions, and runs all shown commands."""
-    copy = tmp_path / "layers"
-    shutil.copytree(ROOT / "examples" / "ring", copy)
-    shutil.copy(ROOT / "Cargo.lock", copy)
-    layer = (copy / "src" / "ring.rs").read_text(encoding="utf-8").replace('"ring', '"lean')
     changes, blocks = tutorial()
-    for before, after in changes:
-        layer = layer.replace(before, after)
-    (copy / "src" / "lean.rs").write_text(layer, encoding="utf-8")
-    for file, replaced in (
-        ("Cargo.toml", (("../../crates", f"{ROOT}/crates"), ("ring-layers", "my-layers"))),
-        ("src/lib.rs", (("mod ring;", "mod lean;\nmod ring;"), ("[ring::ENTRY]", "[ring::ENTRY, lean::ENTRY]"),
-                        ("fn ring_layers", "fn my_layers"))),
-    ):  # fmt: skip
-        text = (copy / file).read_text(encoding="utf-8")
-        for before, after in replaced:
-            assert before in text
-            text = text.replace(before, after)
-        (copy / file).write_text(text, encoding="utf-8")
-    build = ["cargo", "build", "--offline", "--message-format=json", f"--manifest-path={copy / 'Cargo.toml'}"]
-    environment = {"CARGO_TARGET_DIR": str(ROOT / "target")} | os.environ
-    built = subprocess.run(build, cwd=copy, env=environment, capture_output=True, text=True)
-    assert built.returncode == 0, built.stderr
-    messages = [json.loads(line) for line in built.stdout.splitlines()]
-    made = [
-        file for each in messages if each.get("target", {}).get("name") == "my_layers" for file in each["filenames"]
-    ]
-    for block in blocks[1:]:
-        run_tutorial(block, Path(made[0]), tmp_path)
+    run_tutorial(blocks[1], site, tmp_path)
+    changed(tmp_path / "lean" / "src" / "lean.rs", *changes)
+    both = [*site, installed(tmp_path / "site", built(tmp_path / "lean"))]
+    for block in blocks[2:]:
+        run_tutorial(block, both, tmp_path)
 
 
 def test_the_guide_shows_the_file_of_the_example() -> None:
@@ -191,13 +151,13 @@ FEATURES = {
 
 
 @pytest.mark.parametrize("feature", FEATURES)
-def test_it_has_features_of_the_drive_without_a_line(library: Path, feature: str) -> None:
+def test_it_has_features_of_the_drive_without_a_line(site: list[Path], feature: str) -> None:
     """The drive checkpoints, patrols, refreshes and protects a layer that names none of this; reads are verified."""
     settings, figure = FEATURES[feature]
     job = "--workload=rw=randrw,bs=4k,n=3000,rate_iops=1000"
     options = [f"--set={key}={value}" for key, value in {**SETTINGS, **WIDE, **settings}.items()]
     arguments = ["run", "--ssd=mga-8k", *options, job, "--precondition=fill:100%", "--payload=tag", "--check", "--json"]
-    found = json.loads(said(command(library, *arguments, "--ftl=ring")))
+    found = json.loads(said(command(site, *arguments, "--ftl=ring")))
     for name in figure:
         found = found[name]
     assert found > 0

@@ -13,7 +13,8 @@ from ring import Ring
 import palimpsest as ps
 from conftest import Command
 from palimpsest.layers import Io, Key
-from test_own_layer import command, library, said  # noqa: F401  # a fixture
+from plugin_projects import command, said
+from test_own_layer import site  # noqa: F401  # a fixture
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 EXAMPLE = ROOT / "examples" / "python" / "ring.py"
@@ -45,12 +46,12 @@ def figures(result: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", DRIVES)
-def test_it_equals_the_layer_in_rust(kind: str, library: Path) -> None:  # noqa: F811
+def test_it_equals_the_layer_in_rust(kind: str, site: list[Path]) -> None:  # noqa: F811
     settings, options = DRIVES[kind]
     sets = [f"--set={key}={value}" for key, value in {**SMALL, **settings}.items()]
     payload = [] if any(option.startswith("--payload") for option in options) else ["--payload=tag"]
     line = ["run", "--ssd=mga-8k", *sets, f"--workload={JOB}", "--precondition=fill:100%", *payload, *options, "--json"]
-    rust, python = (json.loads(said(command(library, *line, f"--ftl={ftl}"))) for ftl in ("ring", f"{EXAMPLE}:Ring"))
+    rust, python = (json.loads(said(command(site, *line, f"--ftl={ftl}"))) for ftl in ("ring", f"{EXAMPLE}:Ring"))
     assert python["gc"]["runs"] > 20
     assert figures(python) == figures(rust)
 

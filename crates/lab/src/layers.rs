@@ -3,9 +3,15 @@
 
 use palimpsest_flash::units::parse::Parsed;
 use palimpsest_ftl_api::Entry;
-use std::sync::{OnceLock, RwLock};
+use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
-static ADDED: OnceLock<&'static [Entry]> = OnceLock::new();
+/// Layers of other crates.
+struct Added {
+    /// Each with the name of the crate or distribution.
+    entries: Vec<(&'static Entry, String)>,
+    /// True once the keys are gathered: a later layer would have none.
+    is_closed: bool,
+}
 
 /// Layers outside the registry, which a program finds by name.
 pub struct Outside {
@@ -22,16 +28,37 @@ pub static OUTSIDE: OnceLock<Outside> = OnceLock::new();
 /// The layers found outside the registry.
 static FOUND: RwLock<Vec<&'static Entry>> = RwLock::new(Vec::new());
 
-/// Adds layers to the registry of the process: once, and before the first configuration is read.
+static ADDED: RwLock<Added> = RwLock::new(Added { entries: Vec::new(), is_closed: false });
+
+fn added() -> RwLockReadGuard<'static, Added> {
+    ADDED.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Adds the layers of `owner` to the registry of the process, before the first configuration is read. The caller must
+/// check their keys ([`crate::config::schema::check_new`]).
 ///
-/// # Panics
-/// A name is taken, or layers were added before. Both are bugs of the program.
-pub fn add(entries: &'static [Entry]) {
-    for (index, entry) in entries.iter().enumerate() {
-        let taken = built_in().chain(&entries[..index]).any(|other| other.name == entry.name);
-        assert!(!taken, "a layer called {} is in the registry already", entry.name);
+/// # Errors
+/// A name is taken, or a configuration was read before.
+pub fn add(entries: &'static [Entry], owner: &str) -> Result<(), String> {
+    let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
+    if added.is_closed {
+        return Err("a configuration was read before; expected the layers of a plug-in first".into());
     }
-    assert!(ADDED.set(entries).is_ok(), "layers are added once");
+    for (index, entry) in entries.iter().enumerate() {
+        let built_in = built_in().map(|other| (other.name, "palimpsest"));
+        let added = added.entries.iter().map(|(other, owner)| (other.name, owner.as_str()));
+        let mut others = built_in.chain(added).chain(entries[..index].iter().map(|other| (other.name, owner)));
+        if let Some((name, owner)) = others.find(|(name, _)| *name == entry.name) {
+            return Err(format!("{owner} has a layer called {name} already; expected another name"));
+        }
+    }
+    added.entries.extend(entries.iter().map(|entry| (entry, owner.to_owned())));
+    Ok(())
+}
+
+/// Refuses layers from now on.
+pub(crate) fn close() {
+    ADDED.write().unwrap_or_else(PoisonError::into_inner).is_closed = true;
 }
 
 fn built_in() -> impl Iterator<Item = &'static Entry> {
@@ -40,7 +67,7 @@ fn built_in() -> impl Iterator<Item = &'static Entry> {
 
 /// Every layer.
 pub fn layers() -> impl Iterator<Item = &'static Entry> {
-    built_in().chain(ADDED.get().copied().unwrap_or_default())
+    built_in().chain(added().entries.iter().map(|(entry, _)| *entry).collect::<Vec<_>>())
 }
 
 /// Whether the layer called `name` comes from this program's sources, not from another crate.

@@ -1,24 +1,14 @@
 //! The laboratory: from a configuration and a workload to a result. No input or output, no wall clock.
 //!
-//! The crates below, lowest first: flash; ftl-api and workload; wom; ftl and sim; fs. Their modules are re-exported, so
-//! that programs and tests need this crate only.
+//! The crates below, lowest first: flash; ftl-api and workload; wom; ftl and sim; layer; fs. Their modules are
+//! re-exported, so that programs and tests need this crate only.
 
 pub mod config;
 pub mod metrics;
 pub mod run;
 
-pub use palimpsest_flash::{command, error, geometry, nand, prefetch, rng, state, units};
-pub use palimpsest_ftl::log;
-pub use palimpsest_ftl_api::plan;
+pub use palimpsest_layer::*;
 pub use palimpsest_sim::{self as sim, observe};
-pub use palimpsest_wom as wom;
-
-/// Translation layers.
-pub mod ftl {
-    pub use palimpsest_ftl::layers::*;
-    pub use palimpsest_ftl::*;
-    pub use palimpsest_ftl_api::*;
-}
 
 /// The host: workloads, file systems, and the shadow of the host's data.
 pub mod host {

@@ -71,6 +71,7 @@ const RULE: &str = "the layer broke a rule of flash: ";
 
 /// The layer called `name`; the configuration knows those outside the registry.
 fn layer(name: &str) -> PyResult<&'static Entry> {
+    Python::attach(crate::plugins::ready)?;
     let resolved = config::resolve("default", Some(name), &[], &|_| Ok(String::new()));
     match (find_layer(name), resolved) {
         (Some(entry), _) => Ok(entry),

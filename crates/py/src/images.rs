@@ -15,6 +15,7 @@ pub fn image_seed(path: &str) -> PyResult<Option<u64>> {
 /// Settings that a drive needs in addition before an image can keep the drive.
 #[pyfunction]
 pub fn image_settings(ssd: &str, ftl: Option<&str>, overrides: Vec<String>) -> PyResult<Vec<&'static str>> {
+    Python::attach(crate::plugins::ready)?;
     Ok(resolve_to_keep(ssd, ftl, &overrides, &read_file).map_err(raise)?.1)
 }
 

@@ -10,6 +10,7 @@ mod drives;
 mod files;
 mod images;
 mod layers;
+mod plugins;
 mod policies;
 mod serve;
 mod states;
@@ -135,6 +136,7 @@ fn read_file(path: &str) -> palimpsest_lab::error::Result<String> {
 }
 
 fn resolve(ssd: &str, ftl: Option<&str>, overrides: &[String]) -> PyResult<Resolved> {
+    Python::attach(plugins::ready)?;
     config::resolve(ssd, ftl, overrides, &read_file).map_err(raise)
 }
 
@@ -399,21 +401,23 @@ fn workload_spec(name: &str) -> Option<String> {
 
 /// Every configuration key: name, words (none for quantities), meaning.
 #[pyfunction]
-fn configuration_keys() -> PyResult<Vec<(&'static str, Vec<String>, &'static str)>> {
+fn configuration_keys(py: Python<'_>) -> PyResult<Vec<(&'static str, Vec<String>, &'static str)>> {
+    plugins::ready(py)?;
     let words = |key: &Known| match key.value_type {
-        ValueType::PartName => names_of("parts"),
+        ValueType::PartName => names_of(py, "parts"),
         kind => Ok(kind.words().into_iter().map(String::from).collect()),
     };
     keys().iter().map(|key| Ok((key.name, words(key)?, key.doc.as_str()))).collect()
 }
 
-fn names_of(kind: &str) -> PyResult<Vec<String>> {
-    Ok(list_registry(kind)?.into_iter().map(|(name, _)| name).collect())
+fn names_of(py: Python<'_>, kind: &str) -> PyResult<Vec<String>> {
+    Ok(list_registry(py, kind)?.into_iter().map(|(name, _)| name).collect())
 }
 
 /// Names and one-line descriptions of one registry.
 #[pyfunction]
-fn list_registry(kind: &str) -> PyResult<Vec<(String, String)>> {
+fn list_registry(py: Python<'_>, kind: &str) -> PyResult<Vec<(String, String)>> {
+    plugins::ready(py)?;
     let presets = |presets: Vec<config::PresetInfo>| {
         presets.into_iter().map(|preset| (preset.name.into(), preset.description)).collect()
     };
@@ -474,7 +478,7 @@ macro_rules! add_functions {
 /// A name of `layers` is taken, or the module is filled twice.
 pub fn module(module: &Bound<'_, PyModule>, layers: &'static [Entry]) -> PyResult<()> {
     if !layers.is_empty() {
-        palimpsest_lab::layers::add(layers);
+        palimpsest_lab::layers::add(layers, "the module").unwrap_or_else(|what| panic!("{what}"));
     }
     policies::add();
     self::layers::add();
@@ -496,7 +500,8 @@ pub fn module(module: &Bound<'_, PyModule>, layers: &'static [Entry]) -> PyResul
     module.add_class::<crash::CrashScript>()?;
     module.add_class::<crash::CrashRecording>()?;
     add_functions!(
-        module: crash::drive_bytes, wom::wom_spare_needed, run, serve::serve, serve::detach, images::image_seed,
+        module: plugins::add_library, plugins::add_policy, crash::drive_bytes, wom::wom_spare_needed, run,
+        serve::serve, serve::detach, images::image_seed,
         images::image_settings, images::look_at_image, check, keep_states, state_notes, build, profile, show,
         unread_keys, configuration_keys, traces::trace_info, traces::trace_convert, traces::trace_requests,
         list_registry, checking::check_layer, wear::bit_error_rates, wear::life, workload_spec, version

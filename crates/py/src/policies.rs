@@ -16,6 +16,7 @@ use palimpsest_lab::geometry::Extent;
 use palimpsest_lab::log::outside::{PROGRAM, Program, is_outside};
 use palimpsest_lab::log::pace::{self, Chosen, Spread};
 use palimpsest_lab::log::rotation::{self, Place, Planes};
+use palimpsest_lab::log::settings as log;
 use palimpsest_lab::log::streams::{self, Classify};
 use palimpsest_lab::log::victim::{self, Candidates, Victim};
 use palimpsest_lab::rng::Rng;
@@ -27,8 +28,16 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use std::cell::{Cell, RefCell};
 use std::result::Result;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
-const FORM: &str = "FILE.py:CLASS";
+/// A policy that a plug-in has: key, name, and distribution.
+type Named = (&'static str, String, String);
+
+static NAMES: RwLock<Vec<Named>> = RwLock::new(Vec::new());
+
+fn names() -> RwLockReadGuard<'static, Vec<Named>> {
+    NAMES.read().unwrap_or_else(PoisonError::into_inner)
+}
 
 thread_local! {
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
@@ -43,7 +52,7 @@ macro_rules! added {
 
         /// Adds policies in Python to those of the process.
         pub fn add() {
-            let program = Program { form: FORM, names: is_python, read, has_failed: has_raised };
+            let program = Program { forms, names: names_policy, read, has_failed: has_raised };
             let is_new = PROGRAM.set(program).is_ok();
             $(let is_new = $added.build.set(|key, text| Box::new(Policy::build(key, text))).is_ok() && is_new;)+
             assert!(is_new, "policies are added once");
@@ -84,7 +93,7 @@ pub fn checked<T>(value: T) -> PyResult<T> {
 pub fn refuse(resolved: &Resolved) -> PyResult<()> {
     let values = resolved.to_json();
     for key in keys().into_iter().chain(["ftl.name"]) {
-        if let Some(text) = values["ftl"][&key[4..]].as_str().filter(|text| is_outside(text)) {
+        if let Some(text) = values["ftl"][&key[4..]].as_str().filter(|text| is_outside(key, text)) {
             let what = format!("{key} = {text}: programs cannot use a drive with code in Python");
             return Err(InputError::new_err(format!("{what}; expected built-in policies and layers")));
         }
@@ -113,6 +122,35 @@ pub fn keep_caused(error: PyErr, cause: PyErr) {
 /// Whether `text` names code in Python.
 pub fn is_python(text: &str) -> bool {
     text.contains(".py:") || text.starts_with("object:")
+}
+
+/// Adds `name`, of the distribution `owner`, to the values of `key`; `palimpsest.plugins` knows the class.
+pub fn name(key: &str, name: &str, owner: &str) -> Result<(), String> {
+    let Some(key) = keys().into_iter().find(|known| *known == key) else {
+        return Err(format!("no policy of {key} is in Python; expected {}", keys().join(", ")));
+    };
+    let mut built_in = log::keys().into_iter().filter(|known| known.name == key);
+    let is_built_in = built_in.any(|known| known.value_type.words().contains(&name));
+    let mut names = NAMES.write().unwrap_or_else(PoisonError::into_inner);
+    let other = names.iter().find(|(other, known, _)| *other == key && known == name).map(|(.., owner)| owner.as_str());
+    if let Some(other) = is_built_in.then_some("palimpsest").or(other) {
+        return Err(format!("{other} has a policy {key} = {name} already; expected another name"));
+    }
+    names.push((key, name.to_owned(), owner.to_owned()));
+    Ok(())
+}
+
+/// The forms of policies of `key` in Python, for messages.
+fn forms(key: &str) -> String {
+    let named: String =
+        names().iter().filter(|(other, ..)| *other == key).map(|(_, name, _)| format!("{name}, ")).collect();
+    named + "FILE.py:CLASS"
+}
+
+/// Whether `text` names code in Python for `key`, a layer included.
+fn names_policy(key: &str, text: &str) -> bool {
+    let name = text.split('@').next().unwrap_or_default();
+    is_python(text) || names().iter().any(|(other, known, _)| *other == key && known == name)
 }
 
 fn helper<'py>(py: Python<'py>, function: &str, key: &str, text: &str) -> PyResult<Bound<'py, PyAny>> {

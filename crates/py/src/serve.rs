@@ -98,7 +98,10 @@ pub fn serve(
         .map_err(|error| crate::InputError::new_err(format!("options of serve: {error}")))?;
     let resolved = match &wanted.image {
         None => resolve(&options.ssd, options.ftl.as_deref(), &options.set)?,
-        Some(_) => resolve_to_keep(&options.ssd, options.ftl.as_deref(), &options.set, &read_file).map_err(raise)?.0,
+        Some(_) => {
+            crate::plugins::ready(py)?;
+            resolve_to_keep(&options.ssd, options.ftl.as_deref(), &options.set, &read_file).map_err(raise)?.0
+        }
     };
     policies::refuse(&resolved)?;
     let core = core_options(&options)?;

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from .. import _core, errors, policies
+from .. import _core, errors, plugins, policies
 from ..errors import Error
 from ..files import holder
 from ..options import RunOptions
@@ -111,11 +111,12 @@ def _task(options: RunOptions) -> Task:
     drive = _core.show(options.ssd, options.ftl, list(options.overrides))
     content = None if file is None else file["digest"]
     workload = None if text is not None or file is not None else options.workload
-    name = [simulator(), fields | {"workload": workload}, drive, text, content]
+    of_plugins = plugins.used(config)
+    name = [simulator(), fields | {"workload": workload}, drive, text, content, *of_plugins.items()]
     return {
         "identity": hashlib.blake2b(json.dumps(name).encode(), digest_size=16).hexdigest(), "options": fields,
         "drive": drive, "name": config["name"], "file": file, "jobs": text, "simulator": simulator(),
-        "state": state_of(config, options), "code": policies.sources(config),
+        "plugins": of_plugins, "state": state_of(config, options), "code": policies.sources(config),
         "series": _SERIES if options.series else (),
     }  # fmt: skip
 

@@ -15,15 +15,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from .. import _core, engine, policies
+from .. import _core, engine, plugins, policies
 from ..errors import Error, WorkloadIoError, one_line
 from ..files import digest, holder
 from ..options import RunOptions
 
 Task = dict[str, Any]
-"""`identity`, `options` (for the native module), `drive` (TOML, if from a file), `file`, `simulator`, and `state`,
-equal for points that continue from one preconditioned drive. Optional: `jobs`, the text of a job file; `code`,
-texts of files with policies by path; and `series`, names of series to return."""
+"""`identity`, `options` (for the native module), `drive` (TOML, if from a file), `file`, `simulator`, `plugins` (with
+digests), and `state`, equal for points that continue from one preconditioned drive. Optional: `jobs`, the text of a job
+file; `code`, texts of files with policies by path; and `series`, names of series to return."""
 Outcome = dict[str, Any]
 """`identity`, `status` (`done` or `failed`), `result`, `error` (`kind`, `text`), `worker`, `wall_s`; `series` if the
 task names some."""
@@ -79,6 +79,11 @@ def _expect_same_simulator(task: Task) -> None:
         raise OtherSimulator(
             f"worker {_here()}: palimpsest {simulator()} is installed; expected {task['simulator']}, as where it began"
         )
+    for owner, digest_of in task["plugins"].items():
+        found = plugins.digest(owner)
+        if found != digest_of:
+            installed = "is not installed" if found is None else f"has the digest {found}"
+            raise OtherSimulator(f"worker {_here()}: the plug-in {owner} {installed}; expected the digest {digest_of}")
 
 
 def _expect_same_file(task: Task) -> None:

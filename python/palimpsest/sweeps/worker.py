@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 
-from .. import states
+from .. import plugins, states
 from .task import encode, run_point
 
 
@@ -30,6 +30,7 @@ def main() -> None:
 
     # Consecutive points often differ in their workload only.
     states.take(os.environ)
+    plugins.quiet()
     try:
         for line in sys.stdin:
             outcome = run_point(json.loads(line), progress)

@@ -12,5 +12,5 @@ pub fn layers() -> (&'static Entry, &'static [Entry]) {
 /// Adds the layers to the registry of the process, once.
 pub fn add() {
     static ADDED: std::sync::Once = std::sync::Once::new();
-    ADDED.call_once(|| palimpsest_lab::layers::add(LAYERS));
+    ADDED.call_once(|| palimpsest_lab::layers::add(LAYERS, "planted faults").expect("new names"));
 }

@@ -62,9 +62,12 @@ impl Settings {
         self.values.get(key).unwrap_or_else(|| panic!("{key} is not in the schema"))
     }
 
-    /// The values that are texts.
-    pub fn texts(&self) -> impl Iterator<Item = &str> {
-        self.values.values().filter_map(|value| if let Value::Text(text) = value { Some(text.as_str()) } else { None })
+    /// The keys whose values are texts, with the texts.
+    pub fn texts(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.values.iter().filter_map(|(&key, value)| match value {
+            Value::Text(text) => Some((key, text.as_str())),
+            _ => None,
+        })
     }
 
     /// The setting of `key`.

@@ -1,16 +1,18 @@
-//! Policies that a program adds to those of a registry, such as classes in Python. Ignored: more than one such program.
+//! Policies that a program adds to those of a registry, such as classes in Python. A plug-in gets those
+//! of the program that loads the plug-in. Ignored: more than one such program.
 
 use palimpsest_flash::units::parse::{Parsed, shown};
 use palimpsest_ftl_api::keys::{Value, near};
 use palimpsest_ftl_api::settings::Settings;
 use std::sync::OnceLock;
 
-/// A program that adds policies.
+/// A program that adds policies. Each function gets the key first.
+#[derive(Clone, Copy)]
 pub struct Program {
-    /// The form of the names of policies, for messages.
-    pub form: &'static str,
-    /// True if a text names a policy.
-    pub names: fn(&str) -> bool,
+    /// The forms of the names of policies, for messages.
+    pub forms: fn(&str) -> String,
+    /// True if a text names a policy of a key.
+    pub names: fn(&str, &str) -> bool,
     /// The canonical text of the policy that a text names for a key.
     pub read: fn(&str, &str) -> Parsed<String>,
     /// True if a policy has failed in this thread.
@@ -37,7 +39,7 @@ impl<P: ?Sized> Added<P> {
 
     /// The policy that `text` names; `None` if the text names none.
     pub(crate) fn build(&self, text: &str) -> Option<Box<P>> {
-        let build = self.build.get().filter(|_| is_outside(text))?;
+        let build = self.build.get().filter(|_| is_outside(self.key, text))?;
         Some(build(self.key, text))
     }
 
@@ -48,7 +50,7 @@ impl<P: ?Sized> Added<P> {
 
     /// The canonical text of the added policy that `text` names; `None` if the text names none.
     pub(crate) fn read(&self, text: &str) -> Option<Parsed<String>> {
-        let program = self.build.get().and_then(|_| PROGRAM.get()).filter(|program| (program.names)(text))?;
+        let program = self.build.get().and_then(|_| PROGRAM.get()).filter(|program| (program.names)(self.key, text))?;
         Some((program.read)(self.key, text))
     }
 
@@ -66,14 +68,14 @@ impl<P: ?Sized> Added<P> {
 
     /// "one of ...": `forms`, and the form of the added policies.
     pub(crate) fn expected(&self, forms: impl Iterator<Item = String>) -> String {
-        let form = self.build.get().and_then(|_| PROGRAM.get()).map(|program| program.form.to_owned());
+        let form = self.build.get().and_then(|_| PROGRAM.get()).map(|program| (program.forms)(self.key));
         format!("one of {}", forms.chain(form).collect::<Vec<_>>().join(", "))
     }
 }
 
-/// True if `text` names a policy of the program.
-pub fn is_outside(text: &str) -> bool {
-    PROGRAM.get().is_some_and(|program| (program.names)(text))
+/// True if `text` names a policy of `key` of the program.
+pub fn is_outside(key: &str, text: &str) -> bool {
+    PROGRAM.get().is_some_and(|program| (program.names)(key, text))
 }
 
 /// The kind of a key with the words `$words` and the policies `$added`.

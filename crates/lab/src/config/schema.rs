@@ -1,7 +1,7 @@
 //! The schema: all keys declared by parts of a drive, the host and layers, in the order of printing.
 
 use super::notation::read_bare;
-use crate::layers::{OUTSIDE, enter, found, layers};
+use crate::layers::{OUTSIDE, close, enter, found, layers};
 use palimpsest_flash::nand::errors::{self, growth};
 use palimpsest_flash::nand::{part, wear};
 use palimpsest_flash::units::parse::Parsed;
@@ -150,12 +150,49 @@ fn fits(entry: &Entry, found: &[&'static Entry]) -> Parsed<()> {
     Ok(())
 }
 
-fn gather(found: &[&'static Entry]) -> Vec<Known> {
-    let of_drive =
-        keys_of(&[SSD, part::SHAPE_AND_TIMES, wear::KEYS, growth::OF_PART, part::CORRUPTION_AND_ENERGIES, LAYER]);
+fn of_drive() -> Vec<&'static Key> {
+    keys_of(&[SSD, part::SHAPE_AND_TIMES, wear::KEYS, growth::OF_PART, part::CORRUPTION_AND_ENERGIES, LAYER])
+}
+
+fn around() -> Vec<&'static Key> {
     let mut around =
         keys_of(&[ENGINE, HOST, BUFFER, CONTROLLER, QUEUES, READ_AHEAD, errors::KEYS, growth::TEMPERATURE]);
     around.extend(FAULTS.iter().flat_map(|fault| fault.keys));
+    around
+}
+
+/// Checks the keys of new layers, as [`keys()`] requires of the program's own.
+///
+/// # Errors
+/// The first contradiction.
+pub fn check_new(entries: &[Entry]) -> Result<(), String> {
+    let of_layers = log::keys().into_iter().chain(layers().flat_map(|entry| entry.all_keys()));
+    let mut known: Vec<&Key> = of_drive().into_iter().chain(around()).chain(of_layers).collect();
+    let first_new = known.len();
+    known.extend(entries.iter().flat_map(|entry| entry.all_keys()));
+    let is_known = |name: &str| known.iter().any(|key| key.name == name);
+    for (at, key) in known.iter().enumerate().skip(first_new) {
+        let name = key.name;
+        if name.split('.').filter(|part| !part.is_empty()).count() != 2 {
+            return Err(format!("the key {name}: expected a name such as table.key"));
+        }
+        if known[..at].iter().any(|other| other.name == name && other.doc != key.doc) {
+            return Err(format!("the key {name} has another meaning already; expected a key of this layer's own"));
+        }
+        if let Fallback::Text(text) = key.default {
+            read_bare(key.value_type, text).map_err(|what| format!("the default of {name}: {what}"))?;
+        }
+        let needs = key.needs.iter().chain(key.readers.iter().flat_map(|reader| reader.needs));
+        if let Some(need) = needs.map(|need| Need::parse(need).key).find(|need| !is_known(need)) {
+            return Err(format!("the key {name} needs {need}; expected a key of the drive or of a layer"));
+        }
+    }
+    Ok(())
+}
+
+fn gather(found: &[&'static Entry]) -> Vec<Known> {
+    close();
+    let (of_drive, around) = (of_drive(), around());
     let of_layers = layers().flat_map(|entry| entry.all_keys());
     // A key that both a layer and its surroundings list keeps the place of the surroundings.
     let is_around = |key: &Key| around.iter().any(|around| around.name == key.name);

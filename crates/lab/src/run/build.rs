@@ -34,7 +34,7 @@ pub fn drive(config: &DriveConfig, entry: &Entry, payload: Payload, seed: u64) -
     let engine = Engine::new(&config.sim, &config.physical, &config.part, config.host_times());
     let mut drive = Drive::new(io, layer, engine, guarantee);
     drive.is_file_system = entry.is_file_system();
-    let program = PROGRAM.get().filter(|program| config.ftl.texts().any(program.names));
+    let program = PROGRAM.get().filter(|program| config.ftl.texts().any(|(key, text)| (program.names)(key, text)));
     drive.reports.outside = program.map(|program| Outside::new(entry.name, program.has_failed));
     drive.io.plan.flush_is_free = config.host.flush_is_free;
     drive.set_buffer(Buffer {

@@ -53,7 +53,7 @@ impl FromValue for Threshold {
 }
 
 fn form() -> String {
-    PROGRAM.get().map_or(String::new(), |program| format!(", or {}", program.form))
+    PROGRAM.get().map_or(String::new(), |program| format!(", or {}", (program.forms)(OUTSIDE.key)))
 }
 
 fn canonical(text: &str) -> Parsed<String> {

@@ -1,15 +1,15 @@
 //! `ring`: a page map over one circular log (the simplest layer of Rosenblum and Ousterhout's log-structured kind).
 //! Ignores: parallel planes, wear, hot and cold data, what is best to clean. Settings used: `ftl.read`.
 
-use palimpsest_lab::ftl::keys::{Rule, Value, keys_of};
-use palimpsest_lab::ftl::{Blueprint, Entry, Ftl, LayerFigures, Mapping, keys};
-use palimpsest_lab::geometry::{Extent, Geometry};
-use palimpsest_lab::nand::data::Data;
-use palimpsest_lab::nand::{Flash, Halt, Nand, Outcome, TORN, first_subpages};
-use palimpsest_lab::plan::port::pieces;
-use palimpsest_lab::plan::select::{READ, ReadPolicy};
-use palimpsest_lab::plan::{Cause, Erase, Gate, Io, Program, Read};
-use palimpsest_lab::units::SECTOR_BYTES;
+use palimpsest_layer::ftl::keys::{Rule, Value, keys_of};
+use palimpsest_layer::ftl::{Blueprint, Entry, Ftl, LayerFigures, Mapping, keys};
+use palimpsest_layer::geometry::{Extent, Geometry};
+use palimpsest_layer::nand::data::Data;
+use palimpsest_layer::nand::{Flash, Halt, Nand, Outcome, TORN, first_subpages};
+use palimpsest_layer::plan::port::pieces;
+use palimpsest_layer::plan::select::{READ, ReadPolicy};
+use palimpsest_layer::plan::{Cause, Erase, Gate, Io, Program, Read};
+use palimpsest_layer::units::SECTOR_BYTES;
 use std::collections::VecDeque;
 
 pub const ENTRY: Entry = Entry {

@@ -1,0 +1,5 @@
+"""The policy of this package."""
+
+from palimpsest.plugins import Plugin
+
+PLUGIN = Plugin(policies={"KEY": {"mine": "mine_policy.policy:Mine"}})
