@@ -7,6 +7,7 @@ import contextlib
 import re
 import subprocess
 import tomllib
+from pathlib import Path
 
 import pytest
 
