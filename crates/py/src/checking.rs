@@ -38,7 +38,7 @@ impl Watch for Watcher {
     }
 
     fn raised(&mut self) -> Option<String> {
-        policies::raised().map(|error| described(&error))
+        policies::raised(None).map(|error| described(&error))
     }
 }
 
