@@ -92,5 +92,5 @@ fn layers_of_the_registry_pass() {
 #[test]
 #[ignore = "minutes"]
 fn long_layers_of_the_registry_pass() {
-    pass(&[], 2);
+    pass(&[], 1);
 }
