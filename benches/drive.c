@@ -1,5 +1,6 @@
-/* Random requests at queue depth 32 on a simulated drive, for benches/drive.py: prints the requests a second of processor
- * time, the last of three rounds. Arguments: SSD LAYER read|write REQUESTS [KEY=VALUE]... */
+/* Random requests at queue depth 32 on a simulated drive, for benches/drive.py: prints the requests a second of
+ * processor time, of the last of three rounds. Arguments: SSD LAYER read|write REQUESTS [KEY=VALUE]...
+ * Ignored: arrivals at given times, and payloads. */
 #include <inttypes.h>
 #include <palimpsest.h>
 #include <stdio.h>
@@ -32,7 +33,8 @@ int main(int count, char **arguments) {
     expect(drive != NULL, "build");
     uint64_t unit = palimpsest_unit_size(drive), units = palimpsest_size(drive) / unit;
     uint64_t all = strtoull(arguments[4], NULL, 10), random = 88172645463325252u;
-    struct palimpsest_request request = {.kind = arguments[3][0] == 'r' ? PALIMPSEST_READ : PALIMPSEST_WRITE, .size = unit};
+    uint32_t kind = arguments[3][0] == 'r' ? PALIMPSEST_READ : PALIMPSEST_WRITE;
+    struct palimpsest_request request = {.kind = kind, .size = unit};
     struct palimpsest_completion completions[DEPTH];
     double rate = 0;
     for (int round = 0; round < 3; round++) {
