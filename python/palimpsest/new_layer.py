@@ -84,7 +84,7 @@ def new_layer(folder: Path, kind: str | None, source: str | None) -> None:
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror}; expected a folder that can be written") from error
     main = f"src/{_snake(name)}.rs" if kind is None else f"src/{_snake(name)}_policy/policy.py"
-    show(f"{folder}: a plug-in with {name}, in {main}\nnext: pip install {folder}; palimpsest list plugins")
+    show(f"{folder}: a plug-in with {name}, in {main}\nnext: pip install {folder}")
 
 
 def _snake(name: str) -> str:

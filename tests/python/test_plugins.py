@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+import palimpsest as ps
+from palimpsest import new_layer
 from plugin_projects import ROOT, built, changed, command, installed, new, pure, said
 
 pytestmark = pytest.mark.contract
@@ -283,3 +285,13 @@ def test_wrong_new_layers_are_refused(arguments: str, what: str, tmp_path: Path)
     assert what in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "lean").exists()
+
+
+def test_crates_come_from_a_repository_if_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = new(tmp_path / "lean", "--source", "https://example.org/palimpsest.git")
+    text = (project / "Cargo.toml").read_text(encoding="utf-8")
+    assert 'palimpsest-layer = { git = "https://example.org/palimpsest.git" }' in text
+    assert not (project / "Cargo.lock").exists()
+    monkeypatch.setattr(new_layer, "_CHECKOUT", tmp_path)
+    with pytest.raises(ps.InputError, match="--source: palimpsest is installed from a wheel"):
+        new_layer._crate(None)

@@ -7,7 +7,6 @@ import contextlib
 import re
 import subprocess
 import tomllib
-from pathlib import Path
 
 import pytest
 
@@ -57,7 +56,9 @@ REGISTRY = re.compile(
 def test_no_file_installs_the_public_name() -> None:
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     found = []
-    for path in filter(Path.is_file, (ROOT / name for name in listed if not name.endswith("test_words.py"))):
+    for path in (ROOT / name for name in listed if not name.endswith("test_words.py")):
+        if path.is_dir():  # a link to files that are listed, too
+            continue
         with contextlib.suppress(UnicodeDecodeError):
             found += [f"{path}: {match[0]}" for match in REGISTRY.finditer(path.read_text(encoding="utf-8"))]
     assert not found, "\n".join(found)
