@@ -4,7 +4,7 @@ import sys
 from itertools import product
 from pathlib import Path
 
-from palimpsest import _core
+from palimpsest import _core, plugins
 from palimpsest.errors import InputError
 from palimpsest.options import REGISTRIES
 
@@ -105,9 +105,7 @@ def page() -> str:
     """The page, as Markdown."""
     parts = [_HEAD, "## Names\n"]
     for kind in REGISTRIES:
-        rows = [
-            f"| `{name}` | {description.replace('|', '&#124;')} |" for name, description in _core.list_registry(kind)
-        ]
+        rows = [f"| `{name}` | {description.replace('|', '&#124;')} |" for name, description in plugins.entries(kind)]
         if rows:
             parts.append("\n".join([f"### {kind}\n", "| name | what it is |", "| --- | --- |", *rows, ""]))
     parts.append(features())

@@ -64,7 +64,8 @@ def unread(runs: Sequence[RunOptions]) -> list[Unread]:
     """Returns the settings that some runs do not read. Raises InputError for a wrong drive, layer or key."""
     known: dict[tuple[str, str | None, tuple[str, ...]], list[list[str]]] = {}
     # Layers in Python first: the other runs may set keys that they declare.
-    for run in sorted(runs, key=lambda run: ":" not in (run.ftl or "")):
+    named = {name for name, _ in plugins.names("ftl.name")}
+    for run in sorted(runs, key=lambda run: ":" not in (run.ftl or "") and run.ftl not in named):
         drive = (run.ssd, run.ftl, run.overrides)
         if drive not in known:
             known[drive] = _core.unread_keys(run.ssd, run.ftl, list(run.overrides))

@@ -82,7 +82,7 @@ class Io(LayerIo):
     or run; `now()` in ns; `request()`, the gate of the present request; `gate()`, a new one; `used(gate)`, the gate or
     0 if nothing signals it; `all_of(*gates)`, a gate that closes after all.
 
-    - `write(page, units, old=-1, after=0) -> bool` programs physical page `page` with logical units of the present
+    - `write(page, units, old=None, after=0) -> bool` programs physical page `page` with logical units of the present
       write, and completes the request with it. `old` are the places of their old content, -1 for none; where the host
       writes a part of a unit, the old content is read and merged. False: the program failed, the block is bad, and
       the units must be programmed elsewhere.

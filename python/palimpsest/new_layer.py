@@ -1,7 +1,7 @@
-"""`palimpsest new-layer`: writes a project with a layer in Rust, or with a policy in Python, as a plug-in.
+"""`palimpsest new-layer`: writes a project with a layer in Rust or Python, or with a policy in Python, as a plug-in.
 
-The templates are complete projects in `templates`: `layer` (which is also `examples/ring`) with the name `ring`, and
-`policy` with the name `mine`. A new project has another name in their place. Ignored: formats of traces.
+The templates are complete projects in `templates`: `layer` (which is also `examples/ring`) and `python` with the name
+`ring`, and `policy` with the name `mine`. A new project has another name in their place. Ignored: formats of traces.
 """
 
 import keyword
@@ -36,6 +36,7 @@ class _Policy:
     setting: str = ""
 
 
+_PYTHON = "python"
 _POLICIES = {
     "victim": _Policy("ftl.victim"),
     "classifier": _Policy("ftl.classifier", "ftl.streams=3"),
@@ -45,6 +46,7 @@ _POLICIES = {
 
 @command("new-layer", short_help="Write a project with a layer, or a policy, of your own.")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.option("--python", "kind", flag_value="python", help="A layer in Python.")
 @click.option("--victim", "kind", flag_value="victim", help="A victim policy in Python.")
 @click.option("--classifier", "kind", flag_value="classifier", help="A classifier of writes in Python.")
 @click.option("--pace", "kind", flag_value="pace", help="A pace of collection in Python.")
@@ -54,7 +56,7 @@ _POLICIES = {
     "installation, if known.",
 )  # fmt: skip
 def new_layer(folder: Path, kind: str | None, source: str | None) -> None:
-    """Write a project with a layer in Rust, ready to build, test and change; or with a policy in Python.
+    """Write a project with a layer in Rust or Python, ready to build, test and change; or with a policy in Python.
 
     The last part of DIR names the layer or policy. Once installed by pip, the project is a plug-in: its names work like
     built-in ones.
@@ -62,6 +64,7 @@ def new_layer(folder: Path, kind: str | None, source: str | None) -> None:
     \b
     Examples:
       palimpsest new-layer lean
+      palimpsest new-layer lean --python
       palimpsest new-layer oldest --victim
     """
     if kind is not None and source is not None:
@@ -73,6 +76,8 @@ def new_layer(folder: Path, kind: str | None, source: str | None) -> None:
     if kind is None:
         crate, lock = _crate(source)
         files = dict(_layer(name, crate))
+    elif kind == _PYTHON:
+        files, lock = dict(_layer(name, "", "python")), None
     else:
         files, lock = dict(_policy(name, _POLICIES[kind], f"{kind}.py")), None
     try:
@@ -83,7 +88,8 @@ def new_layer(folder: Path, kind: str | None, source: str | None) -> None:
             shutil.copyfile(lock, folder / "Cargo.lock")
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror}; expected a folder that can be written") from error
-    main = f"src/{_snake(name)}.rs" if kind is None else f"src/{_snake(name)}_policy/policy.py"
+    package = "layer/layer.py" if kind == _PYTHON else "policy/policy.py"
+    main = f"src/{_snake(name)}.rs" if kind is None else f"src/{_snake(name)}_{package}"
     show(f"{folder}: a plug-in with {name}, in {main}\nnext: pip install {folder}")
 
 
@@ -99,13 +105,13 @@ def _check_name(name: str, kind: str | None) -> None:
         )
     if _snake(name) in _RUST_WORDS.split() or keyword.iskeyword(name) or name.startswith("palimpsest"):
         raise InputError(f"{name}: a word of Rust or Python, or a name of palimpsest; expected another name")
-    if kind is not None:
+    if kind in _POLICIES:
         key = _POLICIES[kind].key
         taken = {word for known, words, _ in _core.configuration_keys() if known == key for word in words}
         taken |= {known for known, _ in plugins.names(key)}
     else:
         tables = {known.partition(".")[0] for known, _, _ in _core.configuration_keys()}
-        taken = tables | {known for known, _ in _core.list_registry("ftls")}
+        taken = tables | {known for known, _ in plugins.entries("ftls")}
     if name in taken or _snake(name) in taken:
         raise InputError(f"{name}: the name is taken; `palimpsest list` prints names; expected another")
 
@@ -126,9 +132,9 @@ def _crate(source: str | None) -> tuple[str, Path | None]:
     return f"{{ path = {quoted} }}", lock if lock.is_file() else None
 
 
-def _layer(name: str, crate: str) -> Iterator[tuple[str, str]]:
+def _layer(name: str, crate: str, template: str = "layer") -> Iterator[tuple[str, str]]:
     """Paths and texts of a project with a layer."""
-    root = _TEMPLATES / "layer"
+    root = _TEMPLATES / template
     for path in _files(root):
         text = path.read_text(encoding="utf-8")
         if path.name == "Cargo.toml":
@@ -166,6 +172,6 @@ def _renamed(text: str, old: str, name: str) -> str:
     """`text` with another name: as an identifier of a module, of a type, and elsewhere as it is."""
     snake, camel = _snake(name), "".join(part.title() for part in name.split("-"))
     text = re.sub(rf"\b{old.title()}(?=\b|[A-Z])", camel, text)
-    text = re.sub(rf"\b{old}_(layers|policy)\b", lambda found: f"{snake}_{found[1]}", text)
+    text = re.sub(rf"\b{old}_(layers?|policy)\b", lambda found: f"{snake}_{found[1]}", text)
     text = re.sub(rf"(?<=mod ){old}\b|\b{old}(?=::|\.[a-z])|(?<=test_){old}\b", snake, text)
     return re.sub(rf"\b{old}\b", name, text)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP = "palimpsest.plugins"
+_LAYER = "ftl.name"
 _LIBRARY_ENDINGS = (".so", ".pyd", ".dylib", ".dll")
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 """Form of the name of a policy, and of a layer that `new-layer` writes."""
@@ -46,10 +47,13 @@ class Plugin:
             object, with or without an ending.
         policies: classes for the keys `ftl.victim`, `ftl.classifier` and `ftl.gc_pace`, by key and short name, each as
             `MODULE:CLASS`; the module is imported when a drive uses the policy.
+        classes: layers in Python by name, each as `MODULE:CLASS` (`palimpsest.layers`); imported when a drive uses the
+            layer.
     """
 
     layers: Sequence[str] = ()
     policies: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    classes: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -121,7 +125,7 @@ def _load(point: "EntryPoint") -> _Loaded:
             raise InputError(f"{point.value} is of type {type(plugin).__name__}; expected palimpsest.plugins.Plugin")
         for member in plugin.layers:
             _add_layer(loaded, member)
-        for key, named in plugin.policies.items():
+        for key, named in {_LAYER: plugin.classes, **plugin.policies}.items():
             for name, place in named.items():
                 _add_policy(loaded, key, name, place)
     except InputError as error:
@@ -172,7 +176,7 @@ def policy(key: str, name: str) -> tuple[Any, str]:
     """The class of a policy that a plug-in has, and the digest of its code. Raises InputError if that fails."""
     loaded = next((each for each in _all() if (key, name) in each.policies), None)
     if loaded is None:
-        raise InputError(f"{key} = {name}: no plug-in of this process has this policy; expected FILE.py:CLASS")
+        raise InputError(f"{key} = {name}: no plug-in of this process has this name; expected FILE.py:CLASS")
     place = loaded.policies[key, name]
     try:
         return pkgutil.resolve_name(place), _digest(loaded.module)
@@ -199,6 +203,7 @@ def used(config: Mapping[str, Any]) -> dict[str, str]:
     """The plug-ins that a resolved configuration uses, with the digests of their code."""
     ftl = config.get("ftl", {})
     layer = str(ftl.get("name"))
+    # A layer in Python is among the policies, as `ftl.name`.
     named = {(f"ftl.{key}", str(value).partition("@")[0]) for key, value in ftl.items()}
     return {each.owner: _digest(each.module) for each in _all() if layer in each.layers or named & each.policies.keys()}
 
@@ -217,7 +222,7 @@ def entries(kind: str) -> list[tuple[str, str]]:
     """Names of a kind with descriptions, for `palimpsest list`; of plug-ins, with all that each adds or its problem."""
     if kind == "plugins":
         return [(each.owner, _described(each)) for each in _all()]
-    key = {"victims": "ftl.victim", "classifiers": "ftl.classifier"}.get(kind, "")
+    key = {"victims": "ftl.victim", "classifiers": "ftl.classifier", "ftls": _LAYER}.get(kind, "")
     return _core.list_registry(kind) + names(key)
 
 

@@ -14,7 +14,6 @@ name the code, and a kept state or a sweep of other code is not continued. A pol
 has a copy. `docs/policies.md` describes the methods. Ignored: policies of other keys.
 """
 
-import contextlib
 import copy
 import ctypes
 import hashlib
@@ -22,7 +21,7 @@ import inspect
 import itertools
 import pickle
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, Protocol
@@ -30,20 +29,17 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from . import plugins
+from . import plugins, user_files
 from ._core import InputError, PolicyError
 
 AHEAD = 4096
 """Most pages that a placement places at a time."""
 
 _DIGITS = 16
-_TEXT = ("utf-8", "surrogateescape")  # every file has a text
 _STEPS = 200  # of a share, in a byte
 _MOST_VIEWS = 1024
 _KINDS = {"iu": "integers", "biu": "integers or bools", "biuf": "numbers"}
 _OBJECTS: dict[str, object] = {}
-_SOURCES: dict[str, bytes] = {}  # of loaded files, by digest
-_SHIPPED: dict[str, bytes] = {}  # of files that another process read, by path
 _NUMBERS = itertools.count(1)
 _METHODS = {
     "ftl.victim": "choose(self, blocks)", "ftl.classifier": "classify(self, requests)",
@@ -472,13 +468,13 @@ def named(text: str, expected: str, key: str = "ftl.name") -> tuple[Any, str]:
     path, _, name = text.partition(".py:")
     path, (name, _, same) = f"{path}.py", name.partition("@")
     try:
-        source = _SHIPPED[path] if path in _SHIPPED else Path(path).read_bytes()
+        source = user_files.SHIPPED[path] if path in user_files.SHIPPED else Path(path).read_bytes()
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}; expected a file with the class {name}") from error
     digest = hashlib.sha256(source).hexdigest()[:_DIGITS]
     if same and same != digest:
         raise InputError(f"{path}: the digest is {digest}, so this is other code; expected {same}")
-    _SOURCES[digest] = source
+    user_files.SOURCES[digest] = source
     module = sys.modules.get(f"palimpsest_policy_{digest}") or _load(path, source, digest)
     found = getattr(module, name, None)
     if not isinstance(found, type) and _address(found) is None:
@@ -549,30 +545,3 @@ def keys(policies: Mapping[str, object]) -> dict[str, object]:
     if other is not None:
         raise InputError(f"policies: no policy of {other} is in Python; expected {', '.join(_METHODS)}")
     return {key: value if isinstance(value, str) else register(key, value) for key, value in policies.items()}
-
-
-def located(value: str, folder: Path) -> str:
-    """`FILE.py:CLASS` with the path from a folder; other values unchanged."""
-    path, dot, name = value.partition(".py:")
-    return f"{folder / path}{dot}{name}" if dot else value
-
-
-def without_paths(keys: Mapping[str, Any]) -> dict[str, Any]:
-    """Keys of a layer whose canonical policies have no path: the digest names the code."""
-    return {key: value.rpartition(".py:")[2] if isinstance(value, str) else value for key, value in keys.items()}
-
-
-def sources(config: Mapping[str, Any]) -> dict[str, str]:
-    """The texts of the files with policies that a resolved configuration of this process names, by path."""
-    named = [str(value).rpartition("@") for value in config["ftl"].values() if ".py:" in str(value)]
-    return {place.partition(".py:")[0] + ".py": _SOURCES[digest].decode(*_TEXT) for place, _, digest in named}
-
-
-@contextlib.contextmanager
-def shipped(texts: Mapping[str, str]) -> Iterator[None]:
-    """Takes the files of these paths from texts of `sources`, which another process read."""
-    _SHIPPED.update({path: text.encode(*_TEXT) for path, text in texts.items()})
-    try:
-        yield
-    finally:
-        _SHIPPED.clear()

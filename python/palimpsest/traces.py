@@ -8,16 +8,17 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _core
 from .engine import Progress
 from .errors import Interrupted
 
-_KINDS = np.array(["read", "write", "trim", "flush"])
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+_KINDS = ("read", "write", "trim", "flush")
 _LOSSES = {
     "trims": "trims left out", "flushes": "flushes left out", "times": "arrival times rounded down",
     "sizes": "sizes rounded up", "streams": "streams (devices, volumes) dropped",
@@ -82,10 +83,10 @@ class Requests(NamedTuple):
     `depth` is that of a closed loop, whose arrivals have no meaning; None if requests arrive at their times.
     """
 
-    kind: npt.NDArray[np.str_]
-    time: npt.NDArray[np.int64]
-    offset: npt.NDArray[np.int64]
-    size: npt.NDArray[np.int64]
+    kind: "npt.NDArray[np.str_]"
+    time: "npt.NDArray[np.int64]"
+    offset: "npt.NDArray[np.int64]"
+    size: "npt.NDArray[np.int64]"
     depth: int | None
 
 
@@ -98,8 +99,10 @@ def requests(options: TraceOptions, drive_bytes: int) -> Requests:
         (kinds, *numbers), depth = _core.trace_requests(options.to_json(), drive_bytes)
     except Interrupted as error:
         raise KeyboardInterrupt from error
+    import numpy as np
+
     time, offset, size = (np.frombuffer(column, np.int64) for column in numbers)
-    return Requests(_KINDS[np.frombuffer(kinds, np.uint8)], time, offset, size, depth)
+    return Requests(np.array(_KINDS)[np.frombuffer(kinds, np.uint8)], time, offset, size, depth)
 
 
 def losses(done: Conversion, output: Path) -> list[str]:

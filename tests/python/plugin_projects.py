@@ -1,5 +1,6 @@
 """Builds projects that `palimpsest new-layer` has written, and installs them in folders for PYTHONPATH."""
 
+import fcntl
 import os
 import re
 import subprocess
@@ -32,7 +33,10 @@ def built(project: Path) -> Path:
         target = os.environ.get("CARGO_TARGET_DIR", ROOT / "target")
         profile = "dev" if ps._core.profile() == "dev" else "release"
         build = (_TOOLS / "maturin", "build", "--offline", "--quiet", "--profile", profile, "--out", out)
-        _run(*build, "--interpreter", sys.executable, cwd=project, keys={"CARGO_TARGET_DIR": f"{target}/plugins"})
+        # Workers build projects of one name, whose libraries have one place.
+        with Path(target, "plugins.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            _run(*build, "--interpreter", sys.executable, cwd=project, keys={"CARGO_TARGET_DIR": f"{target}/plugins"})
     else:
         _run(_TOOLS / "uv", "build", "--offline", "--quiet", "--wheel", "--out-dir", out, project)
     return next(out.glob("*.whl"))

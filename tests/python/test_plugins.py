@@ -247,16 +247,41 @@ def test_a_new_policy_passes_its_test(kind: str, tmp_path: Path) -> None:
     run_tests(project, site)
 
 
+def test_a_new_layer_in_python_works_like_a_built_in_one(tmp_path: Path) -> None:
+    project = new(tmp_path / "my-own", "--python")
+    site = installed(tmp_path / "site", built(project))
+    run_tests(project, site, passed=2)
+    assert "ftl.name = my-own" in said(command([site], "list", "plugins"))
+    assert "of the plug-in my-own-layer 0.1.0" in said(command([site], "list", "ftls"))
+    small = ["--ssd=mga-8k", "--set=ssd.blocks_per_plane=24", "--set=part.pages_per_block=8"]
+    load = ["--workload=rw=randrw,bs=4k,n=2000", "--precondition=fill:100%"]
+    lines = ["--ftl=page,my-own", "--set=my_own.reserve=200%", *small, *load, f"--out={tmp_path / 'out'}"]
+    assert "my-own@" in said(command([site], "compare", *lines))
+    saved = json.loads(next((tmp_path / "out").glob("my-own*/summary.json")).read_text(encoding="utf-8"))
+    assert saved["provenance"]["plugins"].keys() == {"my-own-layer 0.1.0"}
+    (tmp_path / "sweep.toml").write_text(
+        '[base]\nssd = "mga-8k"\nftl = "my-own"\nworkload = "rw=randwrite,bs=8k,n=1000"\n'
+        '"ssd.blocks_per_plane" = 24\n[grid]\n"my_own.reserve" = ["150%", "300%"]\n', encoding="utf-8")  # fmt: skip
+    assert "300%" in said(command([site], "sweep", str(tmp_path / "sweep.toml"), f"--out={tmp_path / 'points'}"))
+
+
+def test_a_layer_in_python_cannot_take_a_name(ring: Path, tmp_path: Path) -> None:
+    for name, owner in {"page": "palimpsest", "ring": "ring-layers 0.1.0"}.items():
+        source = f"{IMPORT}PLUGIN = Plugin(classes={{'{name}': 'theirs:Mine'}})\n"
+        done = command([ring, pure(tmp_path / name, "theirs", source)], "list", "ftls")
+        assert f"{owner} has a layer called {name} already; expected another name" in done.stderr
+
+
 def test_a_new_layer_passes_its_test(ring: Path) -> None:
     run_tests(ring.parent / "ring", ring)
 
 
-def run_tests(project: Path, site: Path) -> None:
+def run_tests(project: Path, site: Path, passed: int = 1) -> None:
     """Runs the tests of a project."""
     line = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(project), "tests"]
     keys = {**os.environ, "PYTHONPATH": str(site)}
     done = subprocess.run(line, cwd=project, env=keys, capture_output=True, text=True)
-    assert "1 passed" in done.stdout, done.stdout + done.stderr
+    assert f"{passed} passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_a_new_layer_is_the_example(tmp_path: Path) -> None:

@@ -263,6 +263,20 @@ def test_a_fit_is_the_same_on_a_cluster(
     assert here["keys"][0]["determined"]
 
 
+def test_a_point_has_the_file_of_its_policy(tmp_path: Path) -> None:
+    tasks = tasks_with_a_policy(tmp_path)
+    same_figures([task.run_point(each) for each in tasks])
+    without = tasks[1] | {"code": {}}
+    assert "mine.py: No such file" in task.run_point(without)["error"]["text"]
+
+
+@pytest.mark.parametrize("engine", ["local", "dask", "ray"])
+def test_workers_get_the_file_of_a_policy(engine: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    tasks = tasks_with_a_policy(tmp_path)
+    address = None if engine == "local" else request.getfixturevalue(engine).arguments[3]
+    same_figures(list(engines.find(engine, address)(tasks, address, 1, lambda *_: None)))
+
+
 def test_a_lost_scheduler_is_one_line(file: Path, dask: Cluster, tmp_path: Path) -> None:
     """The last test that uses the cluster, which is gone afterwards."""
     command: list[str | Path] = [COMMAND, "sweep", file, "--out", tmp_path / "far", *dask.arguments]
@@ -334,20 +348,6 @@ def same_figures(outcomes: list[task.Outcome]) -> None:
     assert len({json.dumps([result["gc"], result["flash"]]) for result in results}) == 1
     assert results[0]["gc"]["erased_blocks"] > 100
     assert "mine.py:Fifo@" in "".join(result["config"]["ftl"]["victim"] for result in results)
-
-
-def test_a_point_has_the_file_of_its_policy(tmp_path: Path) -> None:
-    tasks = tasks_with_a_policy(tmp_path)
-    same_figures([task.run_point(each) for each in tasks])
-    without = tasks[1] | {"code": {}}
-    assert "mine.py: No such file" in task.run_point(without)["error"]["text"]
-
-
-@pytest.mark.parametrize("engine", ["local", "dask", "ray"])
-def test_workers_get_the_file_of_a_policy(engine: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    tasks = tasks_with_a_policy(tmp_path)
-    address = None if engine == "local" else request.getfixturevalue(engine).arguments[3]
-    same_figures(list(engines.find(engine, address)(tasks, address, 1, lambda *_: None)))
 
 
 def test_other_code_is_another_point(palimpsest: Command, tmp_path: Path) -> None:

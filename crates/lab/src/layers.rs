@@ -75,6 +75,12 @@ pub fn is_built_in(name: &str) -> bool {
     built_in().any(|entry| entry.name == name)
 }
 
+/// The owner of the layer of the registry called `name`: palimpsest, or the crate or distribution that added the layer.
+pub fn owner_of(name: &str) -> Option<String> {
+    let built_in = is_built_in(name).then(|| "palimpsest".to_owned());
+    built_in.or_else(|| added().entries.iter().find(|(entry, _)| entry.name == name).map(|(_, owner)| owner.clone()))
+}
+
 /// The layer called `name`, among those found outside the registry too.
 pub fn find_layer(name: &str) -> Option<&'static Entry> {
     layers().chain(found()).find(|entry| entry.name == name)

@@ -9,7 +9,7 @@ mod call;
 pub mod io;
 mod lent;
 
-use crate::policies::{is_python, keep, keep_caused};
+use crate::policies::{LAYER, keep, keep_caused, names_policy};
 use crate::{LayerError, RuleError};
 use call::{Moved, View};
 use io::{LayerIo, NoSpace};
@@ -71,7 +71,8 @@ fn read(text: &str) -> Option<Result<&'static Entry, String>> {
         let declared = py.import("palimpsest.layers")?.call_method1("read", (text,))?;
         declared.extract::<Declared>()
     };
-    is_python(text).then(|| Python::attach(|py| declare(py).map_err(|error| error.value(py).to_string())).map(enter))
+    names_policy(LAYER, text)
+        .then(|| Python::attach(|py| declare(py).map_err(|error| error.value(py).to_string())).map(enter))
 }
 
 /// The entry of a class, the same for each declaration of one name.

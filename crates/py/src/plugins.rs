@@ -26,6 +26,7 @@ pub fn ready(py: Python<'_>) -> PyResult<()> {
 #[pyfunction]
 pub fn add_library(path: &str, owner: &str) -> PyResult<Vec<&'static str>> {
     let add = |layers: &'static [Entry]| {
+        policies::check_layers(layers)?;
         check_new(layers)?;
         layers::add(layers, owner)?;
         Ok(layers.iter().map(|layer| layer.name).collect())
@@ -34,7 +35,8 @@ pub fn add_library(path: &str, owner: &str) -> PyResult<Vec<&'static str>> {
     added.map_err(InputError::new_err)
 }
 
-/// Adds `name`, of the distribution `owner`, to the values of the key of a policy. Raises InputError with the reason.
+/// Adds `name`, of the distribution `owner`, to the values of the key of a policy, or to those of `ftl.name`. Raises
+/// InputError with the reason.
 #[pyfunction]
 pub fn add_policy(key: &str, name: &str, owner: &str) -> PyResult<()> {
     policies::name(key, name, owner).map_err(InputError::new_err)

@@ -9,10 +9,12 @@
 
 use crate::{InputError, PolicyError, Resolved, RuleError};
 use palimpsest_lab::command::{Command, Directives};
+use palimpsest_lab::ftl::Entry;
 use palimpsest_lab::ftl::llh::threshold::{self, Adapt, Cleaned};
 use palimpsest_lab::ftl::mga::admission::{self, Admit};
 use palimpsest_lab::ftl::mga::limits::{self, Limit, Merged};
 use palimpsest_lab::geometry::Extent;
+use palimpsest_lab::layers::owner_of;
 use palimpsest_lab::log::outside::{PROGRAM, Program, is_outside};
 use palimpsest_lab::log::pace::{self, Chosen, Spread};
 use palimpsest_lab::log::rotation::{self, Place, Planes};
@@ -30,7 +32,10 @@ use std::cell::{Cell, RefCell};
 use std::result::Result;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
-/// A policy that a plug-in has: key, name, and distribution.
+/// The key of layers in Python.
+pub const LAYER: &str = "ftl.name";
+
+/// A policy or a layer that a plug-in has: key, name, and distribution.
 type Named = (&'static str, String, String);
 
 static NAMES: RwLock<Vec<Named>> = RwLock::new(Vec::new());
@@ -92,7 +97,7 @@ pub fn checked<T>(value: T) -> PyResult<T> {
 /// Refuses a drive with a policy or a layer in Python.
 pub fn refuse(resolved: &Resolved) -> PyResult<()> {
     let values = resolved.to_json();
-    for key in keys().into_iter().chain(["ftl.name"]) {
+    for key in keys().into_iter().chain([LAYER]) {
         if let Some(text) = values["ftl"][&key[4..]].as_str().filter(|text| is_outside(key, text)) {
             let what = format!("{key} = {text}: programs cannot use a drive with code in Python");
             return Err(InputError::new_err(format!("{what}; expected built-in policies and layers")));
@@ -126,18 +131,30 @@ pub fn is_python(text: &str) -> bool {
 
 /// Adds `name`, of the distribution `owner`, to the values of `key`; `palimpsest.plugins` knows the class.
 pub fn name(key: &str, name: &str, owner: &str) -> Result<(), String> {
-    let Some(key) = keys().into_iter().find(|known| *known == key) else {
+    let Some(key) = keys().into_iter().chain([LAYER]).find(|known| *known == key) else {
         return Err(format!("no policy of {key} is in Python; expected {}", keys().join(", ")));
     };
     let mut built_in = log::keys().into_iter().filter(|known| known.name == key);
     let is_built_in = built_in.any(|known| known.value_type.words().contains(&name));
+    let owner_of_layer = if key == LAYER { owner_of(name) } else { None };
     let mut names = NAMES.write().unwrap_or_else(PoisonError::into_inner);
-    let other = names.iter().find(|(other, known, _)| *other == key && known == name).map(|(.., owner)| owner.as_str());
-    if let Some(other) = is_built_in.then_some("palimpsest").or(other) {
-        return Err(format!("{other} has a policy {key} = {name} already; expected another name"));
+    let named = names.iter().find(|(other, known, _)| *other == key && known == name).map(|(.., owner)| owner.clone());
+    if let Some(other) = is_built_in.then(|| "palimpsest".to_owned()).or(owner_of_layer).or(named) {
+        let taken = if key == LAYER { format!("layer called {name}") } else { format!("policy {key} = {name}") };
+        return Err(format!("{other} has a {taken} already; expected another name"));
     }
     names.push((key, name.to_owned(), owner.to_owned()));
     Ok(())
+}
+
+/// Refuses the names of layers that a plug-in has in Python.
+pub fn check_layers(entries: &[Entry]) -> Result<(), String> {
+    let named = entries
+        .iter()
+        .find_map(|entry| names().iter().find(|(key, name, _)| *key == LAYER && name == entry.name).cloned());
+    named.map_or(Ok(()), |(_, name, owner)| {
+        Err(format!("{owner} has a layer called {name} already; expected another name"))
+    })
 }
 
 /// The forms of policies of `key` in Python, for messages.
@@ -148,7 +165,7 @@ fn forms(key: &str) -> String {
 }
 
 /// Whether `text` names code in Python for `key`, a layer included.
-fn names_policy(key: &str, text: &str) -> bool {
+pub fn names_policy(key: &str, text: &str) -> bool {
     let name = text.split('@').next().unwrap_or_default();
     is_python(text) || names().iter().any(|(other, known, _)| *other == key && known == name)
 }

@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from .. import _core, engine, plugins, policies, units
+from .. import _core, engine, plugins, units, user_files
 from ..errors import InputError
 from ..files import holder
 from ..options import RunOptions
@@ -50,7 +50,7 @@ class Point:
             "identity": self.identity, "options": dataclasses.asdict(self.options), "drive": self.drive,
             "name": self.config["name"], "file": None if self.file is None else dataclasses.asdict(self.file),
             "simulator": simulator(), "plugins": plugins.used(self.config),
-            "state": state_of(self.config, self.options), "code": policies.sources(self.config),
+            "state": state_of(self.config, self.options), "code": user_files.sources(self.config),
         }  # fmt: skip
 
 
@@ -126,7 +126,7 @@ class _Resolver:
         if "ssd" in fields and ("/" in fields["ssd"] or fields["ssd"].endswith(".toml")):
             fields["ssd"] = str(self.definition.folder / fields["ssd"])
         if "ftl" in fields:
-            fields["ftl"] = policies.located(fields["ftl"], self.definition.folder)
+            fields["ftl"] = user_files.located(fields["ftl"], self.definition.folder)
         changes = {
             key.removeprefix(_WORKLOAD_KEY): value for key, value in settings.items() if key.startswith(_WORKLOAD_KEY)
         }
@@ -135,7 +135,7 @@ class _Resolver:
         apart = (*OPTIONS, *filter(is_label, settings))
         keys = {key: value for key, value in settings.items() if key not in apart and not key.startswith(_WORKLOAD_KEY)}
         folder = self.definition.folder
-        overrides = tuple(f"{key}={policies.located(_text(value), folder)}" for key, value in keys.items())
+        overrides = tuple(f"{key}={user_files.located(_text(value), folder)}" for key, value in keys.items())
         return RunOptions(overrides=overrides, sketch=True, **fields), file
 
     def _workload(self, text: str, changes: Settings) -> tuple[str, WorkloadFile | None]:
@@ -256,7 +256,7 @@ def _value(axis: str, settings: Settings, config: dict[str, Any]) -> Value | Non
 def _identity(options: RunOptions, config: dict[str, Any], file: WorkloadFile | None) -> str:
     drive = {key: value for key, value in config.items() if key != "name"}
     depends_on = {
-        "simulator": simulator(), "config": drive | {"ftl": policies.without_paths(config["ftl"])},
+        "simulator": simulator(), "config": drive | {"ftl": user_files.without_paths(config["ftl"])},
         "workload": {"file": file.digest} if file is not None else {"spec": options.workload},
         "precondition": options.precondition or "none", "requests": options.requests, "warmup": options.warmup or "0",
         "fidelity": options.fidelity, "payload": options.payload, "seed": options.seed, "skip_bad": options.skip_bad,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from .. import _core, errors, plugins, policies
+from .. import _core, errors, plugins, user_files
 from ..errors import Error
 from ..files import holder
 from ..options import RunOptions
@@ -116,7 +116,7 @@ def _task(options: RunOptions) -> Task:
     return {
         "identity": hashlib.blake2b(json.dumps(name).encode(), digest_size=16).hexdigest(), "options": fields,
         "drive": drive, "name": config["name"], "file": file, "jobs": text, "simulator": simulator(),
-        "plugins": of_plugins, "state": state_of(config, options), "code": policies.sources(config),
+        "plugins": of_plugins, "state": state_of(config, options), "code": user_files.sources(config),
         "series": _SERIES if options.series else (),
     }  # fmt: skip
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from .. import _core, engine, plugins, policies
+from .. import _core, engine, plugins, user_files
 from ..errors import Error, WorkloadIoError, one_line
 from ..files import digest, holder
 from ..options import RunOptions
@@ -113,7 +113,7 @@ def _run(task: Task, progress: engine.Progress | None) -> tuple[dict[str, Any], 
     fields = dict(task["options"])
     options = RunOptions(**fields | {"overrides": tuple(fields["overrides"])})
     replaced: tuple[str, ...] = ()
-    with tempfile.TemporaryDirectory(prefix="palimpsest-") as folder, policies.shipped(task.get("code", {})):
+    with tempfile.TemporaryDirectory(prefix="palimpsest-") as folder, user_files.shipped(task.get("code", {})):
         if task.get("jobs") is not None:
             options, replaced = replace(options, workload=_written(folder, "jobs.fio", task["jobs"])), ("workload",)
         if task["drive"] is not None:

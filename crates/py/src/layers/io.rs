@@ -204,11 +204,11 @@ impl LayerIo {
     }
 
     /// Programs page `page` with the logical units `units` after the present write; see `palimpsest.layers.Io.write`.
-    #[pyo3(signature = (page, units, old = Numbers(vec![-1]), after = 0))]
-    fn write(&self, page: i64, units: Numbers, old: Numbers, after: u64) -> PyResult<bool> {
+    #[pyo3(signature = (page, units, old = None, after = 0))]
+    fn write(&self, page: i64, units: Numbers, old: Option<Numbers>, after: u64) -> PyResult<bool> {
         self.change(|call| {
             let after = gate_of(call.io, after)?;
-            call.write(page, &units.0, &old.0, after)
+            call.write(page, &units.0, &old.map_or_else(|| vec![-1; units.0.len()], |old| old.0), after)
         })
     }
 

@@ -238,7 +238,9 @@ impl Ftl for Ring {
                 _ => written.push((newest, block)), // a timed run may leave several partly written
             }
         }
-        written.sort_unstable();
+        // Fewest valid pages first, because a cut during cleaning leaves little room.
+        let is_valid = |&ppn: &u32| self.holds(io.nand(), ppn).is_some_and(|lpn| self.map[lpn] == ppn);
+        written.sort_by_key(|&(newest, block)| (self.pages_of(block).filter(is_valid).count(), newest, block));
         self.full.extend(written.into_iter().map(|(_, block)| block));
         Ok(())
     }
