@@ -64,7 +64,7 @@ def new_layer(folder: Path, kind: str | None, source: str | None) -> None:
     \b
     Examples:
       palimpsest new-layer lean
-      palimpsest new-layer lean --python
+      palimpsest new-layer first --python
       palimpsest new-layer oldest --victim
     """
     if kind is not None and source is not None:

@@ -83,7 +83,9 @@ pub fn owner_of(name: &str) -> Option<String> {
 
 /// The layer called `name`, among those found outside the registry too.
 pub fn find_layer(name: &str) -> Option<&'static Entry> {
-    layers().chain(found()).find(|entry| entry.name == name)
+    let of_name = |entry: &&'static Entry| entry.name == name;
+    let added = || added().entries.iter().map(|(entry, _)| *entry).find(of_name);
+    built_in().find(of_name).or_else(added).or_else(|| found().into_iter().find(of_name))
 }
 
 /// The layers outside the registry found so far.

@@ -76,6 +76,8 @@ pub type Reply<T> = std::result::Result<T, Failure>;
 /// A served drive. Must not be used after [`Failure::Drive`], because flash and shadow may disagree.
 pub struct Served<'a> {
     resolved: Box<Resolved>,
+    /// Bytes of the drive, which each request is compared with.
+    bytes: u64,
     session: Session<'a>,
     precondition: Precondition,
     flights: flight::Flights,
@@ -198,6 +200,7 @@ impl<'a> Served<'a> {
         }
         Ok(Served {
             resolved: Box::new(resolved.clone()),
+            bytes: drive.logical_bytes(),
             session,
             precondition,
             flights: flight::Flights::default(),
@@ -260,7 +263,7 @@ impl<'a> Served<'a> {
 
     /// Bytes of the drive, a multiple of a sector.
     pub fn bytes(&self) -> u64 {
-        self.resolved.drive.logical_bytes()
+        self.bytes
     }
 
     /// Bytes of a unit of the layer's map: the best size of writes and trims.
@@ -405,7 +408,7 @@ impl<'a> Served<'a> {
         let (session, command) = (&mut self.session, command.of(self.owner));
         let Command { kind, extent, .. } = command;
         assert!(kind == RequestKind::Flush || extent.sectors > 0, "a request covers a sector");
-        assert!(extent.end() * SECTOR_BYTES <= self.resolved.drive.logical_bytes(), "a request is in the drive");
+        assert!(extent.end() * SECTOR_BYTES <= self.bytes, "a request is in the drive");
         let cuts = session.drive.power.cuts;
         match &session.worn_out {
             Some(why) if kind != RequestKind::Read => return Err(Failure::WornOut(why.clone())),
