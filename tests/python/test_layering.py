@@ -15,7 +15,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CRATES = ROOT / "crates"
-RUST = sorted(path for name in ("crates", "examples") for path in (ROOT / name).rglob("*.rs"))
+_ALL = (path for name in ("crates", "examples") for path in (ROOT / name).rglob("*.rs"))
+RUST = sorted(path for path in _ALL if "target" not in path.relative_to(ROOT).parts)
 PYTHON = sorted(path for name in ("python", "tests", "tools") for path in (ROOT / name).rglob("*.py"))
 
 CORE = {
