@@ -19,6 +19,7 @@ import ctypes
 import hashlib
 import inspect
 import itertools
+import os
 import pickle
 import sys
 from collections.abc import Callable, Mapping
@@ -41,6 +42,7 @@ _MOST_VIEWS = 1024
 _KINDS = {"iu": "integers", "biu": "integers or bools", "biuf": "numbers"}
 _OBJECTS: dict[str, object] = {}
 _NUMBERS = itertools.count(1)
+_PROCESS = os.urandom(16)
 _METHODS = {
     "ftl.victim": "choose(self, blocks)", "ftl.classifier": "classify(self, requests)",
     "ftl.gc_pace": "spread(self, victim)", "ftl.allocation": "place(self, planes)",
@@ -284,7 +286,7 @@ class Caller:
         except Exception as error:
             raise self._error(_of_blocks(blocks), f"{type(error).__name__}: {error}") from error
         if type(answer) is not np.int64 or not 0 <= answer < count:
-            wrong = _wrong_number("index", answer, count - 1)
+            wrong = _wrong_number("an index", answer, count - 1)
             if wrong:
                 raise self._error(_of_blocks(blocks), wrong)
         return int(answer)
@@ -310,8 +312,8 @@ class Caller:
 
     def _number(self, method: str, argument: object, most: int) -> int:
         """The whole number from 0 to `most` that a method returns. Raises PolicyError as `choose`."""
-        answer: Any = self._called(method, argument, f"{method}, {argument}")
-        wrong = _wrong_number("number", answer, most)
+        answer: Any = self._called(method, argument, lambda: f"{method}, {argument}")
+        wrong = _wrong_number("a number", answer, most)
         if wrong:
             raise self._error(f"{method}, {argument}", wrong)
         return int(answer)
@@ -320,10 +322,11 @@ class Caller:
         """The planes of the next pages. Raises PolicyError as `choose`."""
         rows = self._rows.view()
         rows.flags.writeable = False
-        planes, where = Planes(page, stream, following, time, *rows), f"place, page {page} of stream {stream}"
-        answer, last = self._called("place", planes, where), len(planes.free) - 1
+        planes = Planes(page, stream, following, time, *rows)
+        answer, last = self._called("place", planes, lambda: f"place, page {page} of stream {stream}"), len(rows[0]) - 1
+        where = f"place, page {page} of stream {stream}"
         if not isinstance(answer, np.ndarray):
-            wrong = _wrong_number("index", answer, last)
+            wrong = _wrong_number("an index", answer, last)
             if wrong:
                 raise self._error(where, f"{wrong}; or an array" if "expected an" in wrong else wrong)
             return [int(answer)]
@@ -336,7 +339,7 @@ class Caller:
         """The class of each request. Raises PolicyError as `choose`."""
         requests = Requests(int(classes), *_columns(op, columns))
         where = _of_requests("classify", requests)
-        answer = self._called("classify", requests, where)
+        answer = self._called("classify", requests, lambda: where)
         self._check(where, answer, "biu", requests.op.shape)
         self._check_range(where, "class", answer, int(classes) - 1)
         chosen: bytes = answer.astype(np.uint8).tobytes()
@@ -346,7 +349,7 @@ class Caller:
         """The shares of requests, in steps. Raises PolicyError as `choose`."""
         requests = Writes(free, *_columns(op, columns))
         where = _of_requests("admit", requests)
-        answer = self._called("admit", requests, where)
+        answer = self._called("admit", requests, lambda: where)
         self._check(where, answer, "biuf", requests.op.shape)
         self._check_range(where, "share", answer, 1)
         chosen: bytes = np.rint(answer * _STEPS).astype(np.uint8).tobytes()
@@ -356,17 +359,17 @@ class Caller:
         """The limits by read count. Raises PolicyError as `choose`."""
         merges = Merges(np.arange(reads), *layer)
         where = f"limits, {merges.merges} merges so far"
-        answer = self._called("limits", merges, where)
+        answer = self._called("limits", merges, lambda: where)
         self._check(where, answer, "iu", (reads,))
         self._check_range(where, "limit", answer, merges.subpages, 1)
         limits: list[int] = answer.tolist()
         return limits
 
-    def _called(self, method: str, argument: object, where: str) -> Any:  # noqa: ANN401  # the answer of the user
+    def _called(self, method: str, argument: object, where: Callable[[], str]) -> Any:  # noqa: ANN401  # of the user
         try:
             return getattr(self._policy, method)(argument)
         except Exception as error:
-            raise self._error(where, f"{type(error).__name__}: {error}") from error
+            raise self._error(where(), f"{type(error).__name__}: {error}") from error
 
     def _check(self, where: str, answer: object, kinds: str, shape: tuple[int, ...]) -> None:
         """Raises PolicyError if an answer is no array of these kinds and this shape."""
@@ -403,8 +406,8 @@ class Caller:
 def _wrong_number(what: str, answer: object, most: int) -> str:
     """The mistake of an answer that is no whole number from 0 to `most`; empty for others."""
     if isinstance(answer, bool) or not isinstance(answer, int | np.integer):
-        return f"{type(answer).__name__} {answer!r:.80}; expected an {what}".replace("an number", "a number")
-    return "" if 0 <= answer <= most else f"{what} {answer}; expected 0 to {most}"
+        return f"{type(answer).__name__} {answer!r:.80}; expected {what}"
+    return "" if 0 <= answer <= most else f"{what.partition(' ')[2]} {answer}; expected 0 to {most}"
 
 
 def _of_blocks(blocks: Candidates) -> str:
@@ -454,15 +457,36 @@ def _of_plugin(key: str, text: str) -> tuple[Any, str]:
     return found, f"{name}@{digest}"
 
 
+def _of_process(text: str) -> tuple[Any, str]:
+    """As `named`, of a registered object. The digest covers the file of the class and the attributes."""
+    name, _, same = text.partition("@")
+    if name not in _OBJECTS:
+        raise InputError(f"{name}: no such object in this process; expected FILE.py:CLASS")
+    found = _OBJECTS[name]
+    digest = _digest(found)
+    if same and same != digest:
+        raise InputError(f"{name}: the digest is {digest}, so the object has changed; expected {same}")
+    return found, f"{name}@{digest}"
+
+
+def _digest(found: object) -> str:
+    """The digest of a class or an object; of this process alone if its code or attributes cannot be read."""
+    kind = found if isinstance(found, type) else type(found)
+    try:
+        code = Path(inspect.getfile(kind)).read_bytes()
+        state = b"" if isinstance(found, type) else pickle.dumps(vars(found))
+    except Exception:  # whatever the attributes of the user raise
+        code, state = _PROCESS, str(id(found)).encode()
+    return hashlib.sha256(b"\0".join((code, kind.__qualname__.encode(), state))).hexdigest()[:_DIGITS]
+
+
 def named(text: str, expected: str, key: str = "ftl.name") -> tuple[Any, str]:
     """What `FILE.py:NAME`, a registered object, or a name of a plug-in for `key` names, and the canonical text.
 
     Raises InputError.
     """
-    if text in _OBJECTS:
-        return _OBJECTS[text], text
     if text.startswith("object:"):
-        raise InputError(f"{text}: no such object in this process; expected FILE.py:CLASS")
+        return _of_process(text)
     if ".py:" not in text:
         return _of_plugin(key, text)
     path, _, name = text.partition(".py:")
@@ -506,9 +530,6 @@ def _new(found: Callable[[], object], name: str) -> object:
 
 def read(key: str, text: str) -> str:
     """The canonical text of `FILE.py:CLASS`, or of a registered object. Raises InputError for a wrong policy."""
-    if text in _OBJECTS:
-        _check(key, text, _OBJECTS[text])
-        return text
     found, canonical = named(text, f"the method {_METHODS[key]}", key)
     _check(key, text, _new(found, text))
     return canonical
@@ -516,11 +537,11 @@ def read(key: str, text: str) -> str:
 
 def build(key: str, text: str) -> Caller:
     """A new policy for a drive. Raises InputError as `read`."""
-    if text in _OBJECTS:
-        policy = _OBJECTS[text]
-        return Caller(text.split(":")[-1], policy if _address(policy) else copy.deepcopy(policy))
     found, canonical = named(text, f"the method {_METHODS[key]}", key)
-    return Caller(canonical.partition("@")[0], _new(found, text))
+    name = canonical.partition("@")[0]
+    if text.startswith("object:"):
+        return Caller(name.rpartition(":")[2], found if _address(found) else copy.deepcopy(found))
+    return Caller(name, _new(found, text))
 
 
 def register(key: str, policy: object) -> str:

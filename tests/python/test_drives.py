@@ -126,7 +126,7 @@ def test_drives_from_a_state_continue() -> None:
     assert (times[0] == times[2]).all()
     figures = [_figures(drive.finish()) for drive in drives]
     assert figures[1] == figures[2]
-    with pytest.raises(ps.InputError, match=r"another drive or version \(ftl.name = .*; here"):
+    with pytest.raises(ps.InputError, match=r"another drive or build \(ftl.name = .*; here"):
         ps.Drive("default", ftl="page", state=state, **SMALL)
     with pytest.raises(ps.InputError, match="damaged bytes"):
         ps.Drive("default", ftl="mga", state=state[:-1], **SMALL)

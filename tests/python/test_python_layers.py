@@ -116,22 +116,70 @@ class Halves(Ring):
 def test_a_layer_may_map_subpages(settings: dict[str, object]) -> None:
     drive = ps.Ssd("mga-8k", ftl=Halves, **{**SMALL, "ssd.over_provisioning": "60%", **settings})
     result = drive.run(JOB, precondition="fill:100%", payload="tag", check="faults.power_cuts" not in settings)
-    assert result.config["ftl"]["name"].endswith(":Halves")
+    assert ":Halves@" in result.config["ftl"]["name"]
+    assert json.loads(result.to_json())["gc"]["moved_subpages"] > 0
+
+
+class Reads(Ring):
+    """Reads the pages of a victim one by one before the copy, without gates: programs must follow the reads."""
+
+    def clean(self, io: Io, victim: int) -> None:
+        for page in range(victim * io.pages_per_block, (victim + 1) * io.pages_per_block):
+            if io.logical([page])[0] >= 0:
+                io.read(page, (1 << io.subpages_per_page) - 1)
+        super().clean(io, victim)
+
+
+def test_copies_follow_reads_that_name_no_gate() -> None:
+    drive = ps.Ssd("mga-8k", ftl=Reads, **SMALL)
+    result = drive.run(JOB, precondition="fill:100%", payload="tag", check=True)
     assert json.loads(result.to_json())["gc"]["moved_subpages"] > 0
 
 
 def test_a_class_and_a_file_give_the_same_figures() -> None:
     settings: dict[str, Any] = {"precondition": "fill:100%,random:1x", "payload": "tag"}
-    drive = ps.Ssd("mga-8k", ftl=Ring, **SMALL)
-    of_class = drive.run(JOB, **settings)
+    of_class = ps.Ssd("mga-8k", ftl=Ring, **SMALL).run(JOB, **settings)
     of_file = ps.run(JOB, ssd=ps.Ssd("mga-8k", ftl=f"{EXAMPLE}:Ring", **SMALL), **settings)
-    again = drive.run(JOB, **settings)  # from a kept state, which holds the layer's tables
-    found = [figures(json.loads(result.to_json())) for result in (of_class, of_file, again)]
-    assert found[0] == found[1] == found[2]
-    value = ps.Drive("mga-8k", ftl=Ring, **SMALL)
-    value.submit("write", 0, 8192)
-    value.wait()
-    assert json.loads(value.finish().to_json())["ftl"].endswith(":Ring")
+    assert figures(json.loads(of_class.to_json())) == figures(json.loads(of_file.to_json()))
+    assert re.fullmatch(r"object:\d+:Ring@[0-9a-f]{16}", of_class.ftl)
+
+
+class Random(Ring):
+    """Cleans at random, so that a lost state shows in the figures; keeps flash, which has no state."""
+
+    def __init__(self, io: Io) -> None:
+        super().__init__(io)
+        self.random, self.io = np.random.default_rng(io.seed), io
+
+    def make_room(self, io: Io) -> None:
+        self.full.rotate(int(self.random.integers(2)))
+        super().make_room(self.io)
+
+
+def test_a_kept_state_has_the_tables_of_the_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+    drive = ps.Ssd("mga-8k", ftl=Random, **SMALL)
+    settings: dict[str, Any] = {"precondition": "fill:100%,random:1x", "payload": "tag"}
+    restored: list[object] = []
+    restore = Io.restore
+    monkeypatch.setattr(Io, "restore", lambda *each: restored.append(restore(*each)))
+    alone = drive.run(JOB, **settings)
+    ps.keep_states()
+    try:
+        kept = [drive.run(JOB, **settings) for _ in range(2)]
+    finally:
+        ps._core.keep_states(0, None, 0)
+    assert len(restored) == 1
+    assert [figures(json.loads(each.to_json())) for each in kept] == [figures(json.loads(alone.to_json()))] * 2
+
+
+def test_a_saved_drive_has_the_tables_of_the_layer() -> None:
+    first = ps.Drive("mga-8k", ftl=Random, precondition="fill:100%", **SMALL)
+    offsets = np.random.default_rng(1).integers(0, first.size // 8192, 1000) * 8192
+    first.play("write", offsets, 8192, depth=4)
+    state = first.save()
+    drives = [first, ps.Drive("mga-8k", ftl=Random, state=state, **SMALL)]
+    times = [drive.play("write", offsets, 8192, depth=4).time_ns for drive in drives]
+    assert (times[0] == times[1]).all()
 
 
 def test_keys_of_a_class_belong_to_its_runs_alone(palimpsest: Command) -> None:
@@ -166,10 +214,11 @@ def test_sweeps_and_comparisons_have_it(palimpsest: Command, tmp_path: Path) -> 
     sets = ["--set=ssd.blocks_per_plane=24", "--fidelity=count", "--workload=rw=randwrite,bs=8k,n=2000", "--out=both"]
     said_by(palimpsest("compare", "--ssd=mga-8k", "--ftl=page,mine.py:Ring", *sets, cwd=tmp_path))
     assert "mine.py:Ring" in (tmp_path / "both" / "Ring" / "config.toml").read_text(encoding="utf-8")
+    again = ["sweep", "sweep.toml", "--out=points", "--json"]
+    assert json.loads(said_by(palimpsest(*again, cwd=tmp_path)))["reused"] == 2
     with (tmp_path / "mine.py").open("a", encoding="utf-8") as file:
         file.write("# other code\n")
-    resumed = palimpsest("sweep", "sweep.toml", "--out=points", "--resume", cwd=tmp_path)
-    assert resumed.returncode != 0 or "300%" in resumed.stdout
+    assert json.loads(said_by(palimpsest(*again, cwd=tmp_path)))["reused"] == 0
 
 
 MISTAKES = {
@@ -186,6 +235,12 @@ MISTAKES = {
     "dtype": ("def write(self, io, units):\n        io.write(0, np.array([0.5]))",
               "ndarray of float64; expected whole numbers: one, an int64 array, or a list"),
     "gate": ("def write(self, io, units):\n        io.all_of(77)", "77 is no gate; expected one of Io.gate()"),
+    "closed gate": ("def read(self, io, units):\n        gate = io.gate()\n        io.used(gate)\n"
+                    "        io.erase(0, signal=gate)", "the gate has closed; expected an open one"),
+    "write in a read": ("def read(self, io, units):\n        io.write(0, units[0])", "not part of the present write"),
+    "read in a write": ("def write(self, io, units):\n        io.deliver(units, [-1] * len(units))",
+                        "not part of the present read"),
+    "default": ("keys = {'mine.n': Key(200, 'mine')}", "the default of mine.n: "),
     "cause": ("def write(self, io, units):\n        io.erase(0, 'mine')",
               "cause \"mine\"; expected one of host, gc, merge, rmw, metadata"),
     "no space": ("def write(self, io, units):\n        raise NoSpace", "the drive is at the end of its life"),

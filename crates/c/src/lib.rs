@@ -396,7 +396,7 @@ pub extern "C" fn palimpsest_completed(
 
 /// Programs all buffered data, waits for all operations, which takes time, and stores the place and the size of the
 /// state, from which `palimpsest_state` makes drives that continue as this one. Valid until the next call for the drive
-/// of this function, or the end of the drive; the same version of the library accepts the bytes.
+/// of this function, or the end of the drive; the same build of the library accepts the bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn palimpsest_save(drive: *mut PalimpsestDrive, state: *mut *const c_void, size: *mut usize) -> i32 {
     guarded(|| {

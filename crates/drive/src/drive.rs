@@ -241,14 +241,11 @@ impl Drive {
     }
 
     /// Programs all buffered data, waits for all operations, which takes time, and returns the state, from which
-    /// `Builder::state` makes drives that continue as this one. The bytes are valid for the same version of this crate
+    /// `Builder::state` makes drives that continue as this one. The bytes are valid for one build of the simulator
     /// and the same settings, except for times of the part and for keys of `host`, `controller` and `sim`.
     ///
     /// # Errors
-    /// # Errors
     /// [`Error::Input`]: requests are in flight, the drive is worn out, has parity, stores bytes or may lose power, or
-    /// [`Error::Input`]: requests are in flight, the drive is worn out, has parity, stores bytes or may lose power, or
-    /// the layer has no state. After other errors the drive must not be used.
     /// the layer has no state. After other errors the drive must not be used.
     pub fn save(&mut self) -> Result<Vec<u8>> {
         self.failed.clone().map_or(Ok(()), Err)?;
@@ -308,8 +305,8 @@ impl Drive {
     }
 
     fn report(&mut self, ticket: Ticket, at: Nanos, is_completion: bool) {
-        let programmed_bytes = self.served.programmed_bytes();
-        self.watcher.iter_mut().for_each(|watcher| watcher(Moment { ticket, at, is_completion, programmed_bytes }));
+        let Some(watcher) = &mut self.watcher else { return };
+        watcher(Moment { ticket, at, is_completion, programmed_bytes: self.served.programmed_bytes() });
     }
 
     fn complete(&mut self, ticket: Ticket, at: Nanos, reply: Reply<Vec<u8>>) {

@@ -34,6 +34,9 @@ use palimpsest_ftl_api::{Blueprint, LayerFigures};
 use std::hash::BuildHasher;
 use std::sync::OnceLock;
 
+/// Fingerprint of the compiler, the target, and the sources of the crates that cross the seam.
+pub const SEAM: &str = env!("PALIMPSEST_SEAM");
+
 /// Begin of each [`Header`], with the number of its layout.
 pub const MAGIC: [u8; 8] = *b"palimps1";
 
@@ -88,7 +91,7 @@ impl Header {
     pub const fn new(connect: fn(Host) -> Result<&'static [Entry], String>) -> Self {
         Header {
             magic: MAGIC,
-            seam: filled(env!("PALIMPSEST_SEAM")),
+            seam: filled(SEAM),
             version: filled(env!("CARGO_PKG_VERSION")),
             compiler: filled(env!("PALIMPSEST_RUSTC")),
             facts: FACTS,
@@ -270,7 +273,7 @@ mod tests {
         let layout = Header { facts, ..header() };
         for (header, named) in [(other, "0123456789abcdef"), (compiler, "rustc 1.0.0"), (layout, "seam")] {
             let what = header.matches().expect_err("another seam");
-            assert!(what.contains(named) && what.contains(env!("PALIMPSEST_SEAM")), "{what}");
+            assert!(what.contains(named) && what.contains(SEAM), "{what}");
         }
     }
 }

@@ -16,7 +16,7 @@ use io::{LayerIo, NoSpace};
 use palimpsest_lab::ftl::keys::value::Value;
 use palimpsest_lab::ftl::keys::{Fallback, Key, ValueType, keys_of};
 use palimpsest_lab::ftl::{Blueprint, Entry, Figure, Ftl, LayerFigures, Mapping, Proposal, Unfit};
-use palimpsest_lab::geometry::Extent;
+use palimpsest_lab::geometry::{Extent, RequestKind};
 use palimpsest_lab::layers::{OUTSIDE, Outside};
 use palimpsest_lab::nand::{Flash, Halt};
 use palimpsest_lab::plan::Io;
@@ -150,7 +150,7 @@ fn build(io: &Io, blueprint: &Blueprint) -> Box<dyn Ftl> {
             unit = 1;
         }
         let units = blueprint.logical_pages * (subpages / unit);
-        port.get().set_view(View { unit, units, policy: ReadPolicy::new(&blueprint.settings), extent: None });
+        port.get().set_view(View { unit, units, policy: ReadPolicy::new(&blueprint.settings), request: None });
         let layer = port.get().show(io, || port.call_method0("build")).map_err(|error| {
             let message = format!("{}.__init__: {}", short(&name), described(py, &error));
             keep_caused(LayerError::new_err(message), error);
@@ -209,8 +209,14 @@ enum Argument {
 const RAISED: Halt = Halt::Ended("the layer raised an exception");
 
 impl PythonLayer {
-    /// Calls `method` with flash, to change, and `argument`; `extent` are the sectors of a request.
-    fn call(&mut self, io: &mut Io, method: &str, extent: Option<Extent>, argument: Argument) -> Flash<bool> {
+    /// Calls `method` with flash, to change, and `argument`, for a request if one is given.
+    fn call(
+        &mut self,
+        io: &mut Io,
+        method: &str,
+        request: Option<(RequestKind, Extent)>,
+        argument: Argument,
+    ) -> Flash<bool> {
         let Some(parts) = &self.parts else { return Err(RAISED) };
         let (result, halt) = Python::attach(|py| {
             let call = || -> PyResult<bool> {
@@ -230,7 +236,7 @@ impl PythonLayer {
                 };
                 answer?.is_truthy()
             };
-            parts.port.get().lend(io, extent, call)
+            parts.port.get().lend(io, request, call)
         });
         match (halt, result) {
             (Some(halt), result) => {
@@ -264,10 +270,16 @@ impl PythonLayer {
         format!("{}.{method}", short(&self.name))
     }
 
-    /// Calls `method` for the units of `extent`.
-    fn serve(&mut self, io: &mut Io, method: &str, extent: Extent) -> Flash<()> {
+    /// Calls the method for a request of `kind`, with the units of `extent`.
+    fn serve(&mut self, io: &mut Io, kind: RequestKind, extent: Extent) -> Flash<()> {
+        let method = match kind {
+            RequestKind::Write => "write",
+            RequestKind::Read => "read",
+            RequestKind::Trim => "trim",
+            RequestKind::Flush => "flush",
+        };
         let (first, end) = (extent.sector / self.unit_sectors, extent.end().div_ceil(self.unit_sectors));
-        self.call(io, method, Some(extent), Argument::Units(first as isize, end as isize)).map(drop)
+        self.call(io, method, Some((kind, extent)), Argument::Units(first as isize, end as isize)).map(drop)
     }
 
     /// Calls `method` with flash, to change.
@@ -295,15 +307,15 @@ impl Ftl for PythonLayer {
     }
 
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
-        self.serve(io, "write", extent)
+        self.serve(io, RequestKind::Write, extent)
     }
 
     fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
-        self.serve(io, "read", extent)
+        self.serve(io, RequestKind::Read, extent)
     }
 
     fn trim(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
-        self.serve(io, "trim", extent)
+        self.serve(io, RequestKind::Trim, extent)
     }
 
     fn flush(&mut self, io: &mut Io) -> Flash<()> {

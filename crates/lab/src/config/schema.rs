@@ -127,6 +127,7 @@ pub fn keys() -> &'static [Known] {
 fn fits(entry: &Entry, found: &[&'static Entry]) -> Parsed<()> {
     let known = gather(found);
     for key in entry.all_keys() {
+        check_declaration(key)?;
         let table = key.split().0;
         // A key of the drive or of the registry is the same declaration.
         let is_same = |known: &Known| {
@@ -161,6 +162,18 @@ fn around() -> Vec<&'static Key> {
     around
 }
 
+/// Refuses a name without a table, and a default that is no value of the kind.
+fn check_declaration(key: &Key) -> Parsed<()> {
+    let name = key.name;
+    if name.split('.').filter(|part| !part.is_empty()).count() != 2 {
+        return Err(format!("the key {name}: expected a name such as table.key"));
+    }
+    if let Fallback::Text(text) = key.default {
+        read_bare(key.value_type, text).map_err(|what| format!("the default of {name}: {what}"))?;
+    }
+    Ok(())
+}
+
 /// Checks the keys of new layers, as [`keys()`] requires of the program's own.
 ///
 /// # Errors
@@ -173,14 +186,9 @@ pub fn check_new(entries: &[Entry]) -> Result<(), String> {
     let is_known = |name: &str| known.iter().any(|key| key.name == name);
     for (at, key) in known.iter().enumerate().skip(first_new) {
         let name = key.name;
-        if name.split('.').filter(|part| !part.is_empty()).count() != 2 {
-            return Err(format!("the key {name}: expected a name such as table.key"));
-        }
+        check_declaration(key)?;
         if known[..at].iter().any(|other| other.name == name && other.doc != key.doc) {
             return Err(format!("the key {name} has another meaning already; expected a key of this layer's own"));
-        }
-        if let Fallback::Text(text) = key.default {
-            read_bare(key.value_type, text).map_err(|what| format!("the default of {name}: {what}"))?;
         }
         let needs = key.needs.iter().chain(key.readers.iter().flat_map(|reader| reader.needs));
         if let Some(need) = needs.map(|need| Need::parse(need).key).find(|need| !is_known(need)) {

@@ -1,7 +1,7 @@
 //! The operations of one call of a layer in Python: reads into the controller, merges, programs. Data that a call has
 //! read stays in the controller until the call ends, or the page changes.
 
-use palimpsest_lab::geometry::Extent;
+use palimpsest_lab::geometry::{Extent, RequestKind};
 use palimpsest_lab::nand::data::Data;
 use palimpsest_lab::nand::{Halt, Outcome, PADDING, SubpageMask, first_subpages};
 use palimpsest_lab::plan::port::{Piece, pieces};
@@ -42,8 +42,8 @@ pub struct View {
     pub units: u32,
     /// How the layer reads.
     pub policy: ReadPolicy,
-    /// The sectors of the present request; none outside of writes and reads.
-    pub extent: Option<Extent>,
+    /// Kind and sectors of the present request; none outside of requests.
+    pub request: Option<(RequestKind, Extent)>,
 }
 
 /// A page in the controller.
@@ -92,8 +92,9 @@ impl Call<'_> {
         Ok((first / width, first_subpages(size) << (first % width)))
     }
 
-    /// Reads subpages of page `ppn` into the controller.
+    /// Reads subpages of page `ppn` into the controller; programs of the data follow `signal`, or a gate of their own.
     pub fn sense(&mut self, ppn: u32, subpages: SubpageMask, cause: Cause, after: Gate, signal: Gate) -> Done<()> {
+        let signal = if signal.is_none() { self.io.gate() } else { signal };
         self.io.read(Read { policy: self.view.policy, after, signal, ..Read::new(ppn, subpages, cause) })?;
         match self.read.iter().position(|arrived| arrived.ppn == ppn) {
             Some(at) => {
@@ -156,18 +157,19 @@ impl Call<'_> {
         Ok(self.io.erase(erase)? == Outcome::Done)
     }
 
-    /// The pieces of the present write in logical unit `unit`.
-    fn pieces_of(&self, unit: u32) -> Option<impl Iterator<Item = Piece> + use<>> {
+    /// The pieces of the present request in logical unit `unit`, if the request is of `kind`.
+    fn pieces_of(&self, kind: RequestKind, unit: u32) -> Option<impl Iterator<Item = Piece> + use<>> {
         let per_subpage = self.io.host.sectors_per_subpage();
         let size = u64::from(self.view.unit * per_subpage);
-        let extent = self.view.extent?;
+        let (_, extent) = self.view.request.filter(|(present, _)| *present == kind)?;
         let (first, end) = (extent.sector.max(u64::from(unit) * size), extent.end().min((u64::from(unit) + 1) * size));
         (first < end).then(|| pieces(Extent { sector: first, sectors: (end - first) as u32 }, per_subpage))
     }
 
     fn is_whole(&self, unit: u32) -> bool {
         let whole = self.view.unit * self.io.host.sectors_per_subpage();
-        self.pieces_of(unit).is_some_and(|pieces| pieces.map(|piece| piece.sectors).sum::<u32>() == whole)
+        self.pieces_of(RequestKind::Write, unit)
+            .is_some_and(|pieces| pieces.map(|piece| piece.sectors).sum::<u32>() == whole)
     }
 
     /// Programs page `page` with logical units of the present write, merged with their content at the places `old`.
@@ -196,7 +198,7 @@ impl Call<'_> {
                 let data = if merges { self.content(old as u32 * size + index)? } else { Data::ZERO };
                 contents.push((unit * size + index, data));
             }
-            let Some(pieces) = self.pieces_of(unit) else {
+            let Some(pieces) = self.pieces_of(RequestKind::Write, unit) else {
                 return wrong(format!("unit {unit} is not part of the present write; expected Io.copy for old data"));
             };
             for piece in pieces {
@@ -218,7 +220,7 @@ impl Call<'_> {
         let mut wanted: Vec<(u32, Option<u32>)> = Vec::new();
         for (&unit, &place) in units.iter().zip(places) {
             let unit = index("unit", unit, end)?;
-            let Some(pieces) = self.pieces_of(unit) else {
+            let Some(pieces) = self.pieces_of(RequestKind::Read, unit) else {
                 return wrong(format!("unit {unit} is not part of the present read; expected one that is"));
             };
             let page = if place < 0 { None } else { Some(self.place(place)?.0) };
@@ -275,8 +277,9 @@ impl Call<'_> {
                 _ => {}
             }
             // Copied data may leave the controller, unless the next page takes more of it.
-            let last = units.last().map_or(0, |&unit| unit as u32 * size / self.width());
-            self.read.retain(|arrived| arrived.ppn == last);
+            let copied: Vec<u32> = units.iter().map(|&unit| unit as u32 * size / self.width()).collect();
+            let last = copied.last();
+            self.read.retain(|arrived| last == Some(&arrived.ppn) || !copied.contains(&arrived.ppn));
         }
         Ok(targets.len())
     }

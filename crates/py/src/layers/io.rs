@@ -8,7 +8,7 @@
 
 use super::call::{Arrived, Call, Done, Moved, Stop, View, index};
 use super::lent::Lent;
-use palimpsest_lab::geometry::Extent;
+use palimpsest_lab::geometry::{Extent, RequestKind};
 use palimpsest_lab::nand::{Halt, Nand, PADDING, TORN, UNWRITTEN, first_subpages};
 use palimpsest_lab::plan::select::ReadPolicy;
 use palimpsest_lab::plan::{CAUSE_NAMES, Cause, Erase, Gate, Io};
@@ -87,6 +87,15 @@ fn gate_of(io: &Io, number: u64) -> PyResult<Gate> {
     if known { Ok(gate) } else { Err(PyValueError::new_err(format!("{number} is no gate; expected one of Io.gate()"))) }
 }
 
+/// As [`gate_of`], of a gate that an operation is to signal: a gate that has closed, or that `used` released, cannot.
+fn signal_of(io: &Io, number: u64) -> PyResult<Gate> {
+    let gate = gate_of(io, number)?;
+    if gate.is_none() || io.is_open(gate) {
+        return Ok(gate);
+    }
+    Err(PyValueError::new_err(format!("signal = {number}: the gate has closed; expected an open one, of Io.gate()")))
+}
+
 fn number_of(gate: Gate) -> u64 {
     if gate.is_none() { 0 } else { (u64::from(gate.generation()) << 32 | u64::from(gate.slot())) + 1 }
 }
@@ -110,7 +119,7 @@ fn signed(logical: u32) -> i64 {
 impl LayerIo {
     #[new]
     fn new() -> Self {
-        let view = View { unit: 1, units: 0, policy: ReadPolicy::PAGE, extent: None };
+        let view = View { unit: 1, units: 0, policy: ReadPolicy::PAGE, request: None };
         LayerIo { state: Mutex::new(State { lent: Lent::Nothing, view, halt: None, read: Vec::new(), moved: (0, 0) }) }
     }
 
@@ -222,7 +231,7 @@ impl LayerIo {
     fn copy(&self, sources: Numbers, targets: Numbers, cause: &str, signal: u64) -> PyResult<usize> {
         let cause = cause_of(cause)?;
         self.change(|call| {
-            let signal = gate_of(call.io, signal)?;
+            let signal = signal_of(call.io, signal)?;
             call.copy(&sources.0, &targets.0, cause, signal)
         })
     }
@@ -238,7 +247,7 @@ impl LayerIo {
                 let what = format!("subpages {subpages:#b} of a page; expected some of {all:#b}");
                 return Err(PyValueError::new_err(what).into());
             }
-            let (after, signal) = (gate_of(call.io, after)?, gate_of(call.io, signal)?);
+            let (after, signal) = (gate_of(call.io, after)?, signal_of(call.io, signal)?);
             call.sense(page, subpages, cause, after, signal)
         })
     }
@@ -248,7 +257,7 @@ impl LayerIo {
         let cause = cause_of(cause)?;
         self.change(|call| {
             let block = index("block", block, call.io.geometry().blocks().into())?;
-            let (after, signal) = (gate_of(call.io, after)?, gate_of(call.io, signal)?);
+            let (after, signal) = (gate_of(call.io, after)?, signal_of(call.io, signal)?);
             call.erase(Erase { after, signal, ..Erase::new(block, cause) })
         })
     }
@@ -260,10 +269,15 @@ impl LayerIo {
     }
 
     /// Runs `call` while Python may change `io`. Returns the halt of flash in the call.
-    pub fn lend<T>(&self, io: &mut Io, extent: Option<Extent>, call: impl FnOnce() -> T) -> (T, Option<Halt>) {
+    pub fn lend<T>(
+        &self,
+        io: &mut Io,
+        request: Option<(RequestKind, Extent)>,
+        call: impl FnOnce() -> T,
+    ) -> (T, Option<Halt>) {
         let mut state = self.state();
         state.lent = Lent::ToChange(NonNull::from(io));
-        state.view.extent = extent;
+        state.view.request = request;
         state.read.clear();
         drop(state);
         self.until_end(call)

@@ -20,10 +20,10 @@ const SAVED: &str = "saved state";
 /// The drives that are never saved, whatever their layer.
 const NEVER: &str = "drives that store bytes, may lose power, or have parity are not saved";
 
-/// The version of the program and the settings that a state depends on, as text.
+/// The build of the program and the settings that a state depends on, as text.
 fn identity(resolved: &Resolved, options: &Options) -> Option<String> {
     let settings = states::settings(resolved, options)?;
-    Some(format!("{} {}\n{settings}", env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")))
+    Some(format!("build {} of {}\n{settings}", palimpsest_layer::plugin::SEAM, env!("CARGO_PKG_VERSION")))
 }
 
 impl Session<'_> {
@@ -40,7 +40,7 @@ impl Session<'_> {
         if known.is_none() || identity != own {
             let other = identity.lines().zip(own.lines()).find(|(saved, own)| saved != own);
             let what = other.map_or_else(String::new, |(saved, own)| format!(" ({saved}; here {own})"));
-            return Err(refuse(&format!("another drive or version{what}; expected the settings of the saved drive")));
+            return Err(refuse(&format!("another drive or build{what}; expected those of the saved drive")));
         }
         let drive = &mut self.drive;
         drive.engine.advance_to(now);
@@ -48,7 +48,7 @@ impl Session<'_> {
             .and_then(|()| drive.ftl.state_mut()?.load(&mut from))
             .and_then(|()| self.verifier.shadow.load(&mut from));
         if loaded.is_none() || !from.is_at_end() {
-            return Err(refuse("a state of other sources of this version; expected a state of this build"));
+            return Err(refuse("a state of other sources; expected one of this build"));
         }
         Ok(Precondition { spec: SAVED.into(), ..Precondition::default() })
     }
