@@ -1,6 +1,6 @@
 """The native module that simulates: the package's own, or one with more layers that `PALIMPSEST_CORE` names.
 
-A crate that adds layers builds a module with the same functions (docs/write-an-ftl.md, "A crate of your own"), which
+A crate that adds layers builds a module with the same functions (docs/write-an-ftl.md, "A project of your own"), which
 replaces `palimpsest._core` before the first import.
 """
 

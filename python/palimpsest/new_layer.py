@@ -46,7 +46,7 @@ _POLICIES = {
 
 @command("new-layer", short_help="Write a project with a layer, or a policy, of your own.")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
-@click.option("--python", "kind", flag_value="python", help="A layer in Python.")
+@click.option("--python", "kind", flag_value=_PYTHON, help="A layer in Python.")
 @click.option("--victim", "kind", flag_value="victim", help="A victim policy in Python.")
 @click.option("--classifier", "kind", flag_value="classifier", help="A classifier of writes in Python.")
 @click.option("--pace", "kind", flag_value="pace", help="A pace of collection in Python.")
@@ -77,7 +77,7 @@ def new_layer(folder: Path, kind: str | None, source: str | None) -> None:
         crate, lock = _crate(source)
         files = dict(_layer(name, crate))
     elif kind == _PYTHON:
-        files, lock = dict(_layer(name, "", "python")), None
+        files, lock = dict(_layer(name, "", _PYTHON)), None
     else:
         files, lock = dict(_policy(name, _POLICIES[kind], f"{kind}.py")), None
     try:
@@ -165,7 +165,11 @@ def _policy(name: str, policy: _Policy, module: str) -> Iterator[tuple[str, str]
 def _files(root: Path) -> list[Path]:
     left_out = {"__pycache__", "target", "dist"}
     files = (path for path in sorted(root.rglob("*")) if path.is_file())
-    return [path for path in files if not left_out & {*path.parts} and path.suffix not in (".so", ".pyd", ".lock")]
+    return [
+        path
+        for path in files
+        if not left_out & {*path.relative_to(root).parts} and path.suffix not in (".so", ".pyd", ".lock")
+    ]
 
 
 def _renamed(text: str, old: str, name: str) -> str:

@@ -43,7 +43,7 @@ class Plugin:
     """The contents of a plug-in.
 
     Attributes:
-        layers: libraries with layers in Rust (`palimpsest_lab::plugin!`): file names beside the module with this
+        layers: libraries with layers in Rust (`palimpsest_layer::plugin!`): file names beside the module with this
             object, with or without an ending.
         policies: classes for the keys `ftl.victim`, `ftl.classifier` and `ftl.gc_pace`, by key and short name, each as
             `MODULE:CLASS`; the module is imported when a drive uses the policy.
@@ -64,6 +64,7 @@ class _Loaded:
     module: str
     layers: list[str] = field(default_factory=list)
     policies: dict[tuple[str, str], str] = field(default_factory=dict)
+    libraries: list[Path] = field(default_factory=list)
     problem: str = ""
 
 
@@ -149,6 +150,7 @@ def _add_layer(loaded: _Loaded, member: object) -> None:
         loaded.layers += _core.add_library(str(library), loaded.owner)
     except InputError as error:
         raise InputError(f"{library.name}: {error}") from None
+    loaded.libraries.append(library)
 
 
 def _libraries(folder: Path, name: str) -> Iterator[Path]:
@@ -179,23 +181,38 @@ def policy(key: str, name: str) -> tuple[Any, str]:
         raise InputError(f"{key} = {name}: no plug-in of this process has this name; expected FILE.py:CLASS")
     place = loaded.policies[key, name]
     try:
-        return pkgutil.resolve_name(place), _digest(loaded.module)
+        return pkgutil.resolve_name(place), _digest(loaded)
     except Exception as error:
         where = f"{key} = {name}: plug-in {loaded.owner}: {place}"
         raise InputError(f"{where}: {type(error).__name__}: {error}; expected MODULE:CLASS that loads") from error
 
 
+def _digest(plugin: _Loaded) -> str:
+    """The digest of the code of a plug-in: the files of its package, its libraries, and other modules with its classes.
+
+    Ignored: modules that these import from other packages.
+    """
+    return _digest_of(plugin.module, tuple(sorted({place.partition(":")[0] for place in plugin.policies.values()})),
+                      tuple(plugin.libraries))  # fmt: skip
+
+
 @functools.cache
-def _digest(module: str) -> str:
-    """The digest of the code of a plug-in: every file of the package, or the one file of a module."""
+def _digest_of(module: str, others: tuple[str, ...], libraries: tuple[Path, ...]) -> str:
+    from importlib.util import find_spec
+
     file = _file(module)
-    files = [file]
+    files = {file, *libraries}
     if file.name == "__init__.py":
-        files = sorted(path for path in file.parent.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+        files |= {path for path in file.parent.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    for other in others:
+        with contextlib.suppress(ImportError, ValueError):
+            if (spec := find_spec(other)) and spec.origin:
+                files.add(Path(spec.origin))
     digest = hashlib.blake2b(digest_size=8)
-    for path in files:
+    for path in sorted(path for path in files if path.is_file()):
         content = hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
-        digest.update(f"{path.relative_to(file.parent).as_posix()} {content}\n".encode())
+        name = os.path.relpath(path, file.parent).replace(os.sep, "/")
+        digest.update(f"{name} {content}\n".encode())
     return digest.hexdigest()
 
 
@@ -205,12 +222,12 @@ def used(config: Mapping[str, Any]) -> dict[str, str]:
     layer = str(ftl.get("name"))
     # A layer in Python is among the policies, as `ftl.name`.
     named = {(f"ftl.{key}", str(value).partition("@")[0]) for key, value in ftl.items()}
-    return {each.owner: _digest(each.module) for each in _all() if layer in each.layers or named & each.policies.keys()}
+    return {each.owner: _digest(each) for each in _all() if layer in each.layers or named & each.policies.keys()}
 
 
 def digest(owner: str) -> str | None:
     """The digest of the code of a plug-in, by its distribution and version; None if not loaded."""
-    return next((_digest(each.module) for each in _all() if each.owner == owner and not each.problem), None)
+    return next((_digest(each) for each in _all() if each.owner == owner and not each.problem), None)
 
 
 def names(key: str) -> list[tuple[str, str]]:

@@ -143,7 +143,7 @@ def test_a_constant_placement_has_the_figures_of_a_run() -> None:
         del figures["config"]
     assert {key: value for key, value in theirs.items() if key in ours} == ours
     assert ours["write_amplification"] != one["write_amplification"]
-    result = _figures(env.result)
+    result: Any = _figures(env.result)
     beyond = (result["write_amplification"] - 1) * result["host"]["bytes_written"]
     assert -4096 * sum(step[1] for step in steps) == pytest.approx(beyond, rel=0.01)
 

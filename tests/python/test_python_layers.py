@@ -153,7 +153,8 @@ class Random(Ring):
 
     def make_room(self, io: Io) -> None:
         self.full.rotate(int(self.random.integers(2)))
-        super().make_room(self.io)
+        assert self.io is io
+        super().make_room(io)
 
 
 def test_a_kept_state_has_the_tables_of_the_layer(monkeypatch: pytest.MonkeyPatch) -> None:

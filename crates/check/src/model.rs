@@ -108,7 +108,7 @@ impl Model {
             command.directives.placement = (self.served / 2 % 9) as u16;
             command.directives.fua = self.forces && self.served.is_multiple_of(7);
         }
-        story::request(self.served as usize - 1, command, self.drive.io.nand().operations());
+        story::request(self.served as usize - 1, command, self.drive.io.nand());
         command
     }
 

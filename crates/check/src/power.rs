@@ -238,7 +238,7 @@ impl Powered {
             let cut = self.operations() + after;
             self.drive.io.set_power_cut_at(Some(cut));
             match self.rebuild() {
-                Err(Halt::PowerCut) => story::cut(self.operations()),
+                Err(Halt::PowerCut) => story::cut(self.drive.io.nand().recorded()),
                 other => {
                     self.drive.io.set_power_cut_at(None);
                     return other;
@@ -291,12 +291,12 @@ impl Powered {
                 let Some(units) = self.drive.units.whole(command.extent) else { continue };
                 command.extent = units;
             }
-            story::request(index, command, self.operations());
+            story::request(index, command, self.drive.io.nand());
             loop {
                 match self.serve(command) {
                     Ok(()) => break self.served(command),
                     Err(Halt::NoSpace | Halt::Ended(_)) => return self.ends(shape),
-                    Err(Halt::PowerCut) => story::cut(self.operations()),
+                    Err(Halt::PowerCut) => story::cut(self.drive.io.nand().recorded()),
                     Err(halt) => panic!("{}", explain(halt)),
                 }
                 self.interrupted(command);

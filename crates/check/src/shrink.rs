@@ -1,7 +1,6 @@
 //! From a failed case to a short one of the same kind of failure: a simpler form, a tiny drive, fewer requests, smaller
 //! extents, fewer settings. Each step is kept if the case still fails. The search ends after a number of tries, not
-//! after a time, so that the same failure has the same history on every machine. Ignored: a shortest history of all;
-//! no single request of the found one can be left out.
+//! after a time, so that the same failure has the same history on every machine. Ignored: the shortest history of all.
 
 use crate::drives::{Shape, build, build_with_spare, needed, plain, with};
 use crate::power::Cuts;

@@ -1,6 +1,7 @@
 //! The present case of the thread: settings of the drive, requests with the flash operations before each, power cuts.
 //! A failure is reported from this record, because a panic leaves no other. Ignored: completions of timed requests.
 
+use palimpsest_lab::nand::Nand;
 use palimpsest_lab::sim::drive::Command;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +21,9 @@ pub struct Step {
     pub command: Command,
     /// Flash operations before the request.
     pub operations: u64,
-    /// Flash operations in which the power failed during the request, recoveries included.
+    /// Of these the recorded ones: without scans, and with copies of several pages as one.
+    pub recorded: u64,
+    /// Recorded flash operations up to each one in which the power failed during the request, recoveries included.
     pub cuts: Vec<u64>,
 }
 
@@ -53,12 +56,13 @@ pub fn name_cuts(cuts: String) {
     STORY.with_borrow_mut(|story| story.cuts = cuts);
 }
 
-/// A request at `number` of the list begins, after `operations` flash operations.
-pub fn request(number: usize, command: Command, operations: u64) {
-    STORY.with_borrow_mut(|story| story.steps.push(Step { number, command, operations, cuts: Vec::new() }));
+/// A request at `number` of the list begins on `nand`.
+pub fn request(number: usize, command: Command, nand: &Nand) {
+    let (operations, recorded) = (nand.operations(), nand.recorded());
+    STORY.with_borrow_mut(|story| story.steps.push(Step { number, command, operations, recorded, cuts: Vec::new() }));
 }
 
-/// The power failed in flash operation `operation`.
+/// The power failed in recorded flash operation `operation`, the first being 1.
 pub fn cut(operation: u64) {
     STORY.with_borrow_mut(|story| {
         if let Some(step) = story.steps.last_mut() {

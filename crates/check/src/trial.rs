@@ -120,8 +120,8 @@ pub struct Failure {
     pub story: Story,
     /// The last flash operations, oldest first.
     pub flash: Vec<String>,
-    /// Flash operations in all.
-    pub operations: u64,
+    /// Recorded flash operations in all, as in [`story::Step`].
+    pub recorded: u64,
 }
 
 impl Failure {
@@ -161,7 +161,7 @@ impl Trial {
             result = Err(Caught { message, place: None });
         }
         let story = story::take();
-        let flash = |io: &Io| (io.nand().recent_operations(REPORTED), io.nand().operations());
+        let flash = |io: &Io| (io.nand().recent_operations(REPORTED), io.nand().recorded());
         match result {
             Ok((cuts, operations)) => {
                 let requests = story.steps.len().max(self.commands.len()) as u64;
@@ -170,8 +170,8 @@ impl Trial {
             Err(caught) => {
                 let of_model = model.as_ref().map(|model| &model.drive.io);
                 let io = of_model.or(powered.as_ref().map(|powered| &powered.drive.io));
-                let (flash, operations) = io.map(flash).unwrap_or_default();
-                Err(Box::new(Failure { caught, story, flash, operations }))
+                let (flash, recorded) = io.map(flash).unwrap_or_default();
+                Err(Box::new(Failure { caught, story, flash, recorded }))
             }
         }
     }
@@ -218,7 +218,8 @@ impl Trial {
                 Err(error) => panic!("{error}"),
             },
             Form::Kept => {
-                kept::compare(self.entry, &self.shape, &self.commands, self.seed);
+                let is_kept = kept::compare(self.entry, &self.shape, &self.commands, self.seed);
+                assert!(is_kept, "the layer has a state, and the drive was not loaded from one");
                 (0, 0..0)
             }
         }

@@ -81,28 +81,33 @@ pub fn history(trial: &Trial, failure: &Failure, most: usize) -> Vec<String> {
         let commands = trial.commands.iter().enumerate();
         return commands.map(|(index, command)| format!("{}. {}", index + 1, request(command, geometry))).collect();
     }
-    let recorded = failure.operations - failure.flash.len() as u64;
-    let shown = failure.operations.saturating_sub(most as u64).max(recorded);
-    let first = match &trial.form {
-        Form::Cut(cuts) => Some(cuts.first),
-        _ => None,
-    };
+    let oldest = failure.recorded - failure.flash.len() as u64;
+    let shown = failure.recorded.saturating_sub(most as u64).max(oldest);
     let is_timed = matches!(trial.form, Form::Timed { .. } | Form::TimedCut { .. });
     let mut lines = Vec::new();
     for (index, step) in steps.iter().enumerate() {
         let is_own = step.number >= trial.commands.len();
         let number = if is_own { "at the end:".into() } else { format!("{}.", step.number + 1) };
         lines.push(format!("{number} {}", request(&step.command, geometry)));
-        let end = steps.get(index + 1).map_or(failure.operations, |next| next.operations);
-        for operation in step.operations.max(shown)..end {
-            let is_cut = step.cuts.contains(&(operation + 1)) || first == Some(operation + 1);
+        let end = steps.get(index + 1).map_or(failure.recorded, |next| next.recorded);
+        for operation in step.recorded.max(shown)..end {
+            let is_cut = step.cuts.contains(&(operation + 1));
             let cut = if is_cut { "   <- the power fails" } else { "" };
-            lines.push(format!("     {}{cut}", failure.flash[(operation - recorded) as usize]));
+            lines.push(format!("     {}{cut}", failure.flash[(operation - oldest) as usize]));
         }
         let earlier = step.cuts.iter().filter(|&&cut| cut <= shown).count();
         if earlier > 0 {
-            lines.push(format!("     the power fails, {earlier} times"));
+            let times = if earlier == 1 { String::new() } else { format!(", {earlier} times") };
+            lines.push(format!("     the power fails{times}"));
         }
+    }
+    if let Form::Cut(cuts) = &trial.form
+        && steps.iter().all(|step| step.cuts.is_empty())
+    {
+        lines.push(format!(
+            "     the power fails in flash operation {}; no call of the layer returned the halt",
+            cuts.first
+        ));
     }
     if is_timed {
         lines.push("     (planned operations; several requests may be in flight)".into());

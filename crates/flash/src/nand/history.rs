@@ -30,14 +30,15 @@ struct Record {
 /// The ring.
 pub struct History {
     entries: Box<[Record; LENGTH]>,
-    next: usize,
+    /// Records so far, of which the ring keeps the last.
+    noted: u64,
 }
 
 impl Default for History {
     /// An empty history.
     fn default() -> Self {
         let nothing = Record { mask: 0, block: 0, page: 0, kind: RecordKind::Nothing };
-        History { entries: Box::new([nothing; LENGTH]), next: 0 }
+        History { entries: Box::new([nothing; LENGTH]), noted: 0 }
     }
 }
 
@@ -45,13 +46,13 @@ impl History {
     /// Records an operation.
     #[inline]
     pub fn note(&mut self, kind: RecordKind, block: u32, page: u32, mask: u64) {
-        self.entries[self.next % LENGTH] = Record { mask, block, page: page as u16, kind };
-        self.next = (self.next + 1) % LENGTH;
+        self.entries[self.noted as usize % LENGTH] = Record { mask, block, page: page as u16, kind };
+        self.noted += 1;
     }
 
     /// The records, oldest first.
     fn records(&self) -> impl Iterator<Item = &Record> {
-        let (newer, older) = self.entries.split_at(self.next);
+        let (newer, older) = self.entries.split_at(self.noted as usize % LENGTH);
         older.iter().chain(newer).filter(|entry| entry.kind != RecordKind::Nothing)
     }
 
@@ -87,5 +88,10 @@ impl Nand {
     /// Texts of the last `count` operations that are recorded, oldest first.
     pub fn recent_operations(&self, count: usize) -> Vec<String> {
         self.records.history.last(count, self.widths.all_subpages)
+    }
+
+    /// Operations recorded so far. Scans of recovery are not recorded, and copies of several pages are one record.
+    pub fn recorded(&self) -> u64 {
+        self.records.history.noted
     }
 }
