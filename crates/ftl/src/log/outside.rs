@@ -68,8 +68,12 @@ impl<P: ?Sized> Added<P> {
 
     /// "one of ...": `forms`, and the form of the added policies.
     pub(crate) fn expected(&self, forms: impl Iterator<Item = String>) -> String {
-        let form = self.build.get().and_then(|_| PROGRAM.get()).map(|program| (program.forms)(self.key));
-        format!("one of {}", forms.chain(form).collect::<Vec<_>>().join(", "))
+        format!("one of {}", forms.chain(self.forms()).collect::<Vec<_>>().join(", "))
+    }
+
+    /// The forms of the added policies, if there are some.
+    pub(crate) fn forms(&self) -> Option<String> {
+        self.build.get().and_then(|_| PROGRAM.get()).map(|program| (program.forms)(self.key))
     }
 }
 

@@ -5,7 +5,7 @@
 //! steps of 0.5 %. Ignored: shares that depend on the logical pages of a request.
 
 use super::Mga;
-use crate::log::outside::{Added, PROGRAM};
+use crate::log::outside::Added;
 use palimpsest_flash::command::Command;
 use palimpsest_flash::keys::{FromValue, Value};
 use palimpsest_flash::state::State;
@@ -53,7 +53,7 @@ impl FromValue for Threshold {
 }
 
 fn form() -> String {
-    PROGRAM.get().map_or(String::new(), |program| format!(", or {}", (program.forms)(OUTSIDE.key)))
+    OUTSIDE.forms().map_or(String::new(), |forms| format!(", or {forms}"))
 }
 
 fn canonical(text: &str) -> Parsed<String> {

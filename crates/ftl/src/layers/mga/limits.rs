@@ -39,7 +39,7 @@ pub struct Merged {
     pub now: Nanos,
     /// Share of fully free pages.
     pub free: f64,
-    /// Merges so far, and subpages that they moved.
+    /// Merges so far.
     pub merges: u64,
     /// Subpages that merges moved.
     pub moved: u64,
