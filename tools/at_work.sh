@@ -5,7 +5,8 @@ set -u
 every=$1 what=$2
 shift 2
 (
-	trap 'kill "$nap" 2>/dev/null; exit' TERM
+	nap=
+	trap 'kill $nap 2>/dev/null; exit' TERM
 	while :; do
 		sleep "$every" &
 		nap=$!
