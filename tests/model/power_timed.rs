@@ -116,10 +116,17 @@ fn what_is_on_the_link_at_the_cut_comes_in_its_time() {
 /// Once red: the layer did not find existing space. The space was in another plane than the plane whose moved data had
 /// none (spftl), in the block of the map (dftl), or in the block of hot data and in pages that the file system had
 /// trimmed (fs-llh). Without a cut: in blocks of cold data that wait to be written again. And again in another plane,
-/// where the pages that collection needs were spoiled (sector-log).
+/// where the pages that collection needs were spoiled (sector-log). In the unit of a handle, with none for moved data
+/// (fdp).
 #[test]
 fn space_after_a_cut_is_found() {
-    let cut = [("spftl", 1119, 943), ("dftl", 1019, 2291), ("fs-llh", 701_006, 5921), ("sector-log", 1036, 6518)];
+    let cut = [
+        ("spftl", 1119, 943),
+        ("dftl", 1019, 2291),
+        ("fs-llh", 701_006, 5921),
+        ("sector-log", 1036, 6518),
+        ("fdp", 336_337_391_936, 5314),
+    ];
     let cases = cut.into_iter().map(|(name, seed, operation)| (name, seed, Some(operation)));
     for (name, seed, operation) in cases.chain([("fs-llh", 701_022, None)]) {
         let case = Case::draw(entry(name), seed, &[]).expect("a drive");

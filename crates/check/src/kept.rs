@@ -1,13 +1,13 @@
 //! Kept states: a run from the stored state of a preconditioned drive must equal the run that preconditions.
 
 use crate::drives::Shape;
-use palimpsest_lab::config::resolve;
+use palimpsest_lab::config::{Resolved, resolve};
 use palimpsest_lab::error::Result;
 use palimpsest_lab::ftl::Entry;
 use palimpsest_lab::host::request::{Arrivals, Request, Source};
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::run::precondition::Precondition;
-use palimpsest_lab::run::states::{Key, States};
+use palimpsest_lab::run::states::{Key, States, key};
 use palimpsest_lab::run::{Fidelity, Options, Warmup, run_from};
 use palimpsest_lab::sim::drive::Command;
 use std::ops::ControlFlow;
@@ -49,26 +49,38 @@ impl<T: Iterator<Item = Command> + Send> Source for Listed<T> {
     }
 }
 
+fn options(seed: u64) -> Options {
+    Options {
+        workload: "model".into(),
+        precondition: Precondition::parse("fill:100%,random:0.5x").expect("a precondition"),
+        requests: None,
+        warmup: Warmup::Requests(0),
+        fidelity: if seed.is_multiple_of(2) { Fidelity::Count } else { Fidelity::Timed },
+        payload: Payload::Tag,
+        seed,
+        series: false,
+        operations: None,
+        strict: false,
+    }
+}
+
+fn resolved(entry: &Entry, shape: &Shape) -> Resolved {
+    resolve("model.toml", Some(entry.name), &shape.settings, &|_| Ok(String::new())).expect("as before")
+}
+
+/// True if states of such drives are kept. Those of drives with superblocks are not.
+pub fn keeps(entry: &Entry, shape: &Shape, seed: u64) -> bool {
+    key(&resolved(entry, shape), &options(seed)).is_some()
+}
+
 /// Runs `commands` on a full and overwritten drive, then again from the kept state. Returns whether a state was kept.
 ///
 /// # Panics
 /// The figures differ, or a run fails.
 pub fn compare(entry: &Entry, shape: &Shape, commands: &[Command], seed: u64) -> bool {
-    let resolved = resolve("model.toml", Some(entry.name), &shape.settings, &|_| Ok(String::new())).expect("as before");
+    let (resolved, options) = (resolved(entry, shape), options(seed));
     let mut memory = Memory::default();
     let mut run = || {
-        let options = Options {
-            workload: "model".into(),
-            precondition: Precondition::parse("fill:100%,random:0.5x").expect("a precondition"),
-            requests: None,
-            warmup: Warmup::Requests(0),
-            fidelity: if seed.is_multiple_of(2) { Fidelity::Count } else { Fidelity::Timed },
-            payload: Payload::Tag,
-            seed,
-            series: false,
-            operations: None,
-            strict: false,
-        };
         let mut source = Listed(commands.iter().copied());
         let outcome = run_from(&resolved, &mut source, &options, &mut |_| ControlFlow::Continue(()), &mut memory);
         let summary = outcome.unwrap_or_else(|error| panic!("{error}")).summary;

@@ -5,6 +5,7 @@ use crate::drives::{Limits, Shape, build, cells, pick, with};
 use crate::faults::{with_faults, with_read_errors};
 use crate::file_systems::any_shape;
 use crate::idle;
+use crate::kept;
 use crate::model::payload_of;
 use crate::power::{Cuts, marked, small_with, workload};
 use crate::sequences::{LARGE, SMALL, requests};
@@ -288,7 +289,7 @@ fn read_ahead(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<Trial> 
 fn kept_state(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<Trial> {
     let shape = any_shape(entry, &mut Rng::new(seed, 0x5a7e), CUT, more)?;
     let drive = crate::model::drive(&shape.drive, entry, Payload::Tag, seed);
-    drive.ftl.state()?;
+    drive.ftl.state().filter(|_| kept::keeps(entry, &shape, seed))?;
     let commands = workload(&shape, seed, 150);
     Some(trial(entry, shape, seed, Form::Kept, commands))
 }

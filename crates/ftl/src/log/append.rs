@@ -126,7 +126,8 @@ impl<M: Map> Log<M> {
                     break;
                 }
             }
-            if !self.clean_across(io)? {
+            // No plane has room to clean in.
+            if !self.clean_into_any(io, 0..self.frontiers.planes())? {
                 return Err(Halt::NoSpace);
             }
         }

@@ -17,6 +17,7 @@ use palimpsest_flash::nand::{Flash, Halt, Outcome};
 use palimpsest_flash::rng::Rng;
 use palimpsest_ftl_api::keys::blocks::BlockCount;
 use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io};
+use std::ops::Range;
 
 /// Collections between two checks of static wear levelling.
 const WEAR_CHECK_EVERY: u32 = 8;
@@ -169,8 +170,16 @@ impl<M: Map> Log<M> {
         for attempt in 0..2 * closed + 2 {
             // The choice of the policy may gain little; in the end only space counts.
             let victim = if attempt <= closed { self.choose(io, plane) } else { self.fewest_valid(plane) };
-            let Some(victim) = victim else { break };
-            self.clean_victim(io, plane, victim)?;
+            match victim {
+                Some(victim) => self.clean_victim(io, plane, victim)?,
+                // A power cut left the free pages of the plane to the stream, which would take the last room to clean.
+                None if self.frontiers.cleaning_may_borrow(plane, stream) && self.collector.emptying.is_empty() => {
+                    if !self.clean_into_any(io, plane..plane + 1)? {
+                        break;
+                    }
+                }
+                None => break,
+            }
             if self.frontiers.has_space(plane, stream) {
                 return Ok(true);
             }
@@ -178,22 +187,22 @@ impl<M: Map> Log<M> {
         Ok(false)
     }
 
-    /// If no plane has room to clean in, cleans the block that gains the most and fits into the free pages of all
-    /// planes. False if no block fits. Power cuts may have spoiled the free pages of one plane while another has some
+    /// Cleans the block of `planes` that gains the most and fits into the free pages of these, of all streams that lend
+    /// pages. False if no block fits. Power cuts may have spoiled the free pages of one plane while another has some
     /// left.
     #[cold]
-    pub(super) fn clean_across(&mut self, io: &mut Io) -> Flash<bool> {
+    pub(super) fn clean_into_any(&mut self, io: &mut Io, planes: Range<u32>) -> Flash<bool> {
         let (per_page, per_block) = (self.shape.units_per_page, self.shape.pages_per_block);
         let gains = |log: &Self, plane: u32, block: u32| {
             let stream = log.frontiers.moved_stream(block);
             let free_of = |at| log.frontiers.pages_for(at, stream) + log.frontiers.blocks.free_count(at) * per_block;
-            let free = (0..log.frontiers.planes()).map(|at| free_of(at) - log.frontiers.lost_in_free(at)).sum::<u32>();
+            let free = planes.clone().map(|at| free_of(at) - log.frontiers.lost_in_free(at)).sum::<u32>();
             let waiting = log.open.filled(log.open.moved_page(plane, stream));
             let pages = (waiting + log.frontiers.blocks.valid_count(block)).div_ceil(per_page);
             pages < log.frontiers.single.pages_of(block) && pages <= free && log.map.own_in(block) == 0
         };
-        let planes = (0..self.frontiers.planes()).filter(|&plane| !self.frontiers.rotation.passes_by(plane));
-        let closed = planes.flat_map(|plane| {
+        let usable = planes.clone().filter(|&plane| !self.frontiers.rotation.passes_by(plane));
+        let closed = usable.flat_map(|plane| {
             let blocks = self.frontiers.blocks.closed(plane).iter();
             blocks.map(move |&block| (plane, block))
         });

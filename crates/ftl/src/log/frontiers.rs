@@ -193,6 +193,11 @@ impl Frontiers {
         self.is_open(plane, stream) && self.cleaning_stream().is_some() && stream < self.data_streams
     }
 
+    /// True if cleaning has no free block in `plane`, and `stream` has pages there that it lends.
+    pub fn cleaning_may_borrow(&self, plane: u32, stream: u32) -> bool {
+        stream >= self.lenders && self.blocks.free_count(plane) == 0 && self.has_block_of_its_own(plane, stream)
+    }
+
     /// True if moved data stays in the plane.
     #[inline]
     pub fn moves_stay(&self) -> bool {
