@@ -152,7 +152,7 @@ def _result(options: RunOptions, summary: str, series: str, configuration: str) 
     if options.label is not None:
         data["label"] = options.label
     data["provenance"] = provenance(options)
-    if of_plugins := plugins.used(data["config"]):
+    if of_plugins := plugins.used(data["config"], options.format):
         data["provenance"]["plugins"] = of_plugins
     data.setdefault("sim", {})["peak_rss_bytes"] = peak_rss_bytes()
     return Result(data, json.loads(series), configuration)

@@ -1,7 +1,7 @@
-"""`palimpsest new-layer`: writes a project with a layer in Rust or Python, or with a policy in Python, as a plug-in.
+"""`palimpsest new-layer`: writes a plug-in: a layer in Rust or Python, or a policy or a trace format in Python.
 
 The templates are complete projects in `templates`: `layer` (which is also `examples/ring`) and `python` with the name
-`ring`, and `policy` with the name `mine`. A new project has another name in their place. Ignored: formats of traces.
+`ring`, `policy` and `format` with the name `mine`. A new project has another name in their place.
 """
 
 import keyword
@@ -37,6 +37,7 @@ class _Policy:
 
 
 _PYTHON = "python"
+_FORMAT = "format"
 _POLICIES = {
     "victim": _Policy("ftl.victim"),
     "classifier": _Policy("ftl.classifier", "ftl.streams=3"),
@@ -50,22 +51,24 @@ _POLICIES = {
 @click.option("--victim", "kind", flag_value="victim", help="A victim policy in Python.")
 @click.option("--classifier", "kind", flag_value="classifier", help="A classifier of writes in Python.")
 @click.option("--pace", "kind", flag_value="pace", help="A pace of collection in Python.")
+@click.option("--format", "kind", flag_value=_FORMAT, help="A trace format in Python.")
 @click.option(
     "--source", metavar="PATH|URL",
     help="Sources of the simulator, for a layer in Rust: a folder or a git repository; by default those of this "
     "installation, if known.",
 )  # fmt: skip
 def new_layer(folder: Path, kind: str | None, source: str | None) -> None:
-    """Write a project with a layer in Rust or Python, ready to build, test and change; or with a policy in Python.
+    """Write a project of your own, ready to build, test and change: a layer, a policy or a trace format.
 
-    The last part of DIR names the layer or policy. Once installed by pip, the project is a plug-in: its names work like
-    built-in ones.
+    The last part of DIR names the layer, policy or format. Once installed by pip, the project is a plug-in: its names
+    work like built-in ones.
 
     \b
     Examples:
       palimpsest new-layer lean
       palimpsest new-layer first --python
       palimpsest new-layer oldest --victim
+      palimpsest new-layer our-array --format
     """
     if kind is not None and source is not None:
         raise InputError(f"--source: a project with --{kind} has no crates; expected --source without --{kind}")
@@ -78,6 +81,8 @@ def new_layer(folder: Path, kind: str | None, source: str | None) -> None:
         files = dict(_layer(name, crate))
     elif kind == _PYTHON:
         files, lock = dict(_layer(name, "", _PYTHON)), None
+    elif kind == _FORMAT:
+        files, lock = dict(_format(name)), None
     else:
         files, lock = dict(_policy(name, _POLICIES[kind], f"{kind}.py")), None
     try:
@@ -88,7 +93,7 @@ def new_layer(folder: Path, kind: str | None, source: str | None) -> None:
             shutil.copyfile(lock, folder / "Cargo.lock")
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror}; expected a folder that can be written") from error
-    package = "layer/layer.py" if kind == _PYTHON else "policy/policy.py"
+    package = {_PYTHON: "layer/layer.py", _FORMAT: "format/format.py"}.get(kind or "", "policy/policy.py")
     main = f"src/{_snake(name)}.rs" if kind is None else f"src/{_snake(name)}_{package}"
     show(f"{folder}: a plug-in with {name}, in {main}\nnext: pip install {folder}")
 
@@ -109,6 +114,8 @@ def _check_name(name: str, kind: str | None) -> None:
         key = _POLICIES[kind].key
         taken = {word for known, words, _ in _core.configuration_keys() if known == key for word in words}
         taken |= {known for known, _ in plugins.names(key)}
+    elif kind == _FORMAT:
+        taken = {known for known, _ in plugins.entries("traces")}
     else:
         tables = {known.partition(".")[0] for known, _, _ in _core.configuration_keys()}
         taken = tables | {known for known, _ in plugins.entries("ftls")}
@@ -162,6 +169,14 @@ def _policy(name: str, policy: _Policy, module: str) -> Iterator[tuple[str, str]
         yield _renamed(place, "mine", name), _renamed(text, "mine", name)
 
 
+def _format(name: str) -> Iterator[tuple[str, str]]:
+    """Paths and texts of a project with a trace format."""
+    root = _TEMPLATES / "format"
+    for path in _files(root):
+        place, text = path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")
+        yield _renamed(place, "mine", name), _renamed(text, "mine", name)
+
+
 def _files(root: Path) -> list[Path]:
     left_out = {"__pycache__", "target", "dist"}
     files = (path for path in sorted(root.rglob("*")) if path.is_file())
@@ -176,6 +191,6 @@ def _renamed(text: str, old: str, name: str) -> str:
     """`text` with another name: as an identifier of a module, of a type, and elsewhere as it is."""
     snake, camel = _snake(name), "".join(part.title() for part in name.split("-"))
     text = re.sub(rf"\b{old.title()}(?=\b|[A-Z])", camel, text)
-    text = re.sub(rf"\b{old}_(layers?|policy)\b", lambda found: f"{snake}_{found[1]}", text)
+    text = re.sub(rf"\b{old}_(layers?|policy|format)\b", lambda found: f"{snake}_{found[1]}", text)
     text = re.sub(rf"(?<=mod ){old}\b|\b{old}(?=::|\.[a-z])|(?<=test_){old}\b", snake, text)
     return re.sub(rf"\b{old}\b", name, text)

@@ -1,4 +1,4 @@
-"""Plug-ins: layers and policies of installed distributions.
+"""Plug-ins: layers, policies and trace formats of installed distributions.
 
 A distribution names an object of this module by an entry point of the group `palimpsest.plugins`; its names then work
 like built-in ones. In `their_layer/__init__.py`:
@@ -8,8 +8,7 @@ like built-in ones. In `their_layer/__init__.py`:
 and in `pyproject.toml`: `[project.entry-points."palimpsest.plugins"]`, `their-layer = "their_layer:PLUGIN"`.
 
 Plug-ins are loaded once in a process, before the first configuration is read. A plug-in that cannot be loaded costs one
-line on standard error. `docs/plugins.md` is the guide. Ignored: formats of traces, and
-distributions in archives.
+line on standard error. `docs/plugins.md` is the guide. Ignored: distributions in archives.
 """
 
 import contextlib
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
 
 GROUP = "palimpsest.plugins"
 _LAYER = "ftl.name"
+_FORMAT = "trace format"
 _LIBRARY_ENDINGS = (".so", ".pyd", ".dylib", ".dll")
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 """Form of the name of a policy, and of a layer that `new-layer` writes."""
@@ -49,11 +49,13 @@ class Plugin:
             `MODULE:CLASS`; the module is imported when a drive uses the policy.
         classes: layers in Python by name, each as `MODULE:CLASS` (`palimpsest.layers`); imported when a drive uses the
             layer.
+        formats: trace formats by name, each as `MODULE:CLASS` (`palimpsest.formats`); imported when a trace is read.
     """
 
     layers: Sequence[str] = ()
     policies: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     classes: Mapping[str, str] = field(default_factory=dict)
+    formats: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -126,7 +128,7 @@ def _load(point: "EntryPoint") -> _Loaded:
             raise InputError(f"{point.value} is of type {type(plugin).__name__}; expected palimpsest.plugins.Plugin")
         for member in plugin.layers:
             _add_layer(loaded, member)
-        for key, named in {_LAYER: plugin.classes, **plugin.policies}.items():
+        for key, named in {_LAYER: plugin.classes, _FORMAT: plugin.formats, **plugin.policies}.items():
             for name, place in named.items():
                 _add_policy(loaded, key, name, place)
     except InputError as error:
@@ -163,10 +165,13 @@ def _libraries(folder: Path, name: str) -> Iterator[Path]:
 
 def _add_policy(loaded: _Loaded, key: str, name: str, place: object) -> None:
     if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise InputError(f"policies: {name!r:.80}; expected a name of small letters, digits and dashes")
+        raise InputError(f"{key}: {name!r:.80}; expected a name of small letters, digits and dashes")
     if not isinstance(place, str) or place.count(":") != 1:
-        raise InputError(f"policies: {name} = {place!r:.80}; expected MODULE:CLASS")
-    _core.add_policy(key, name, loaded.owner)
+        raise InputError(f"{key} = {name}: {place!r:.80}; expected MODULE:CLASS")
+    if key == _FORMAT:
+        _core.add_format(name, loaded.owner)
+    else:
+        _core.add_policy(key, name, loaded.owner)
     loaded.policies[key, name] = place
 
 
@@ -185,6 +190,11 @@ def policy(key: str, name: str) -> tuple[Any, str]:
     except Exception as error:
         where = f"{key} = {name}: plug-in {loaded.owner}: {place}"
         raise InputError(f"{where}: {type(error).__name__}: {error}; expected MODULE:CLASS that loads") from error
+
+
+def trace_format(name: str) -> tuple[Any, str]:
+    """The class of a trace format that a plug-in has, and the digest of its code. Raises InputError if that fails."""
+    return policy(_FORMAT, name)
 
 
 def _digest(plugin: _Loaded) -> str:
@@ -216,12 +226,12 @@ def _digest_of(module: str, others: tuple[str, ...], libraries: tuple[Path, ...]
     return digest.hexdigest()
 
 
-def used(config: Mapping[str, Any]) -> dict[str, str]:
-    """The plug-ins that a resolved configuration uses, with the digests of their code."""
+def used(config: Mapping[str, Any], trace_format: str | None = None) -> dict[str, str]:
+    """The plug-ins that a resolved configuration and a trace format use, with the digests of their code."""
     ftl = config.get("ftl", {})
     layer = str(ftl.get("name"))
     # A layer in Python is among the policies, as `ftl.name`.
-    named = {(f"ftl.{key}", str(value).partition("@")[0]) for key, value in ftl.items()}
+    named = {(f"ftl.{key}", str(value).partition("@")[0]) for key, value in ftl.items()} | {(_FORMAT, trace_format)}
     return {each.owner: _digest(each) for each in _all() if layer in each.layers or named & each.policies.keys()}
 
 

@@ -243,8 +243,8 @@ def test_a_policy_by_name_has_the_digest_of_the_code(tmp_path: Path) -> None:
     assert "oldest, FILE.py:CLASS" in wrong.stderr
 
 
-@pytest.mark.parametrize("kind", ["victim", "classifier", "pace"])
-def test_a_new_policy_passes_its_test(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["victim", "classifier", "pace", "format"])
+def test_a_new_policy_or_format_passes_its_test(kind: str, tmp_path: Path) -> None:
     project = new(tmp_path / "my-own", f"--{kind}")
     site = installed(tmp_path / "site", built(project))
     assert "my-own" in said(command([site], "list", "plugins"))

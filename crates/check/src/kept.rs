@@ -68,7 +68,7 @@ fn resolved(entry: &Entry, shape: &Shape) -> Resolved {
     resolve("model.toml", Some(entry.name), &shape.settings, &|_| Ok(String::new())).expect("as before")
 }
 
-/// True if states of such drives are kept. Those of drives with superblocks are not.
+/// True if the state of such a drive is kept; drives with superblocks keep none.
 pub fn keeps(entry: &Entry, shape: &Shape, seed: u64) -> bool {
     key(&resolved(entry, shape), &options(seed)).is_some()
 }

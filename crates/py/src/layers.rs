@@ -60,7 +60,7 @@ struct Known {
 /// Every layer declared in the process, by canonical name.
 static KNOWN: Mutex<BTreeMap<String, Known>> = Mutex::new(BTreeMap::new());
 
-/// Adds layers in Python to those of the process.
+/// Adds layers in Python to the process.
 pub fn add() {
     let is_new = OUTSIDE.set(Outside { form: "FILE.py:CLASS", read }).is_ok();
     assert!(is_new, "layers are added once");

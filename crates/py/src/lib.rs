@@ -8,6 +8,7 @@ mod checking;
 mod crash;
 mod drives;
 mod files;
+mod formats;
 mod images;
 mod layers;
 mod plugins;
@@ -425,7 +426,11 @@ fn list_registry(py: Python<'_>, kind: &str) -> PyResult<Vec<(String, String)>> 
         "ftls" => host::layers().map(|entry| (entry.name.into(), entry.about.into())).collect(),
         "victims" => victim::POLICIES.iter().map(|policy| (policy.name.into(), policy.about.into())).collect(),
         "classifiers" => CLASSIFIERS.iter().map(|one| (one.name.into(), one.about.into())).collect(),
-        "traces" => trace::FORMATS.iter().map(|format| (format.name.into(), format.about.into())).collect(),
+        "traces" => {
+            let added = trace::outside::added().into_iter().map(|format| (format.name, format.about));
+            let own = trace::FORMATS.iter().map(|format| (format.name, format.about));
+            own.chain(added).map(|(name, about)| (name.into(), about.into())).collect()
+        }
         "parts" => presets(config::part_presets()),
         "ssds" => presets(config::ssd_presets()),
         "workloads" => presets(config::workload_presets()),
@@ -497,10 +502,12 @@ pub fn module(module: &Bound<'_, PyModule>, layers: &'static [Entry]) -> PyResul
     module.add_class::<drives::Moments>()?;
     module.add_class::<drives::SimulatedDrive>()?;
     module.add_class::<self::layers::io::LayerIo>()?;
+    module.add_class::<formats::TraceBytes>()?;
     module.add_class::<crash::CrashScript>()?;
     module.add_class::<crash::CrashRecording>()?;
     add_functions!(
-        module: plugins::add_library, plugins::add_policy, crash::drive_bytes, wom::wom_spare_needed, run,
+        module: plugins::add_library, plugins::add_policy, formats::add_format,
+        crash::drive_bytes, wom::wom_spare_needed, run,
         serve::serve, serve::detach, images::image_seed,
         images::image_settings, images::look_at_image, check, keep_states, state_notes, build, profile, show,
         unread_keys, configuration_keys, traces::trace_info, traces::trace_convert, traces::trace_requests,

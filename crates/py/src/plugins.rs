@@ -35,7 +35,7 @@ pub fn add_library(path: &str, owner: &str) -> PyResult<Vec<&'static str>> {
     added.map_err(InputError::new_err)
 }
 
-/// Adds `name`, of the distribution `owner`, to the values of the key of a policy, or to those of `ftl.name`. Raises
+/// Adds `name`, of the distribution `owner`, to the values of the key of a policy, or of `ftl.name`. Raises
 /// InputError with the reason.
 #[pyfunction]
 pub fn add_policy(key: &str, name: &str, owner: &str) -> PyResult<()> {

@@ -55,7 +55,7 @@ macro_rules! added {
             vec![$($added.key),+]
         }
 
-        /// Adds policies in Python to those of the process.
+        /// Adds policies in Python to the process.
         pub fn add() {
             let program = Program { forms, names: names_policy, read, has_failed: has_raised };
             let is_new = PROGRAM.set(program).is_ok();

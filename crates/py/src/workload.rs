@@ -2,6 +2,7 @@
 
 use crate::ahead::ahead;
 use crate::files::{Checked, Waiting};
+use crate::formats;
 use palimpsest_lab::config;
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::host::fio::{self, FioSpec, JobFile, Surroundings, is_job_file};
@@ -198,14 +199,19 @@ fn in_archive(path: &str) -> Option<(&str, &str)> {
 fn open_trace(file: File, path: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
     let file = BufReader::with_capacity(BUFFER_BYTES, Checked::from(file));
     let source = trace::open_trace_file(Box::new(file), path, opening.trace)?;
-    played(ahead(source), Some(reopening(path, opening, open_again)), opening)
+    played(read_ahead(source, opening), Some(reopening(path, opening, open_again)), opening)
 }
 
 /// Opens a trace again, without a replay.
 fn open_again(path: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
     let file = File::open(path).map_err(|error| Error::input(path, describe_io(&error)))?;
     let file = BufReader::with_capacity(BUFFER_BYTES, Checked::from(file));
-    trace::open_trace_file(Box::new(file), path, opening.trace).map(ahead)
+    trace::open_trace_file(Box::new(file), path, opening.trace).map(|source| read_ahead(source, opening))
+}
+
+/// The same requests, read by another thread unless the format is in Python.
+fn read_ahead(source: Box<dyn Source>, opening: &Opening<'_>) -> Box<dyn Source> {
+    if formats::is_python(opening.trace.format.as_deref()) { source } else { ahead(source) }
 }
 
 /// As [`open_file`], for a file without random access.

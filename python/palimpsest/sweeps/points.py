@@ -49,7 +49,7 @@ class Point:
         return {
             "identity": self.identity, "options": dataclasses.asdict(self.options), "drive": self.drive,
             "name": self.config["name"], "file": None if self.file is None else dataclasses.asdict(self.file),
-            "simulator": simulator(), "plugins": plugins.used(self.config),
+            "simulator": simulator(), "plugins": plugins.used(self.config, self.options.format),
             "state": state_of(self.config, self.options), "code": user_files.sources(self.config),
         }  # fmt: skip
 
@@ -267,6 +267,6 @@ def _identity(options: RunOptions, config: dict[str, Any], file: WorkloadFile | 
         name: getattr(options, name) for name in ("format", "columns", "volumes", "arrivals", "repeat", "until")
     }
     depends_on |= {name: value for name, value in replayed.items() if value != getattr(usual, name)}
-    of_plugins = plugins.used(config)
+    of_plugins = plugins.used(config, options.format)
     depends_on |= {"plugins": of_plugins} if of_plugins else {}
     return hashlib.blake2b(json.dumps(depends_on, sort_keys=True).encode(), digest_size=16).hexdigest()

@@ -111,7 +111,7 @@ def _task(options: RunOptions) -> Task:
     drive = _core.show(options.ssd, options.ftl, list(options.overrides))
     content = None if file is None else file["digest"]
     workload = None if text is not None or file is not None else options.workload
-    of_plugins = plugins.used(config)
+    of_plugins = plugins.used(config, options.format)
     name = [simulator(), fields | {"workload": workload}, drive, text, content, *of_plugins.items()]
     return {
         "identity": hashlib.blake2b(json.dumps(name).encode(), digest_size=16).hexdigest(), "options": fields,

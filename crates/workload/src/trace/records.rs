@@ -26,6 +26,11 @@ pub trait RecordFormat: Default + Send + 'static {
     /// Streams are volumes.
     const HAS_VOLUMES: bool = false;
 
+    /// Name in messages and results.
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
     /// The number of records in the head of a file; 0 for another format.
     fn recognise(head: &[u8]) -> u64;
 
@@ -68,15 +73,16 @@ impl Format {
             recognise: |head: &Head<'_>| Vote { lines: F::recognise(head.bytes), first_line: 1 },
             contest: |_| None,
             reads: |_, _| None,
-            open: open::<F>,
+            open: |opened| open(opened, F::default()),
             holds: Holds { time_grain: F::TIME_GRAIN, ..Holds::PLAIN },
             create: None,
         }
     }
 }
 
-fn open<F: RecordFormat>(opened: Opened) -> Result<Box<dyn Source>> {
-    let mut source = RecordSource { opened, format: F::default(), clock: Clock::default(), requests: 0, skipped: 0 };
+/// The requests of `opened`, which `format` parses.
+pub(super) fn open<F: RecordFormat>(opened: Opened, format: F) -> Result<Box<dyn Source>> {
+    let mut source = RecordSource { opened, format, clock: Clock::default(), requests: 0, skipped: 0 };
     let head = source.opened.lines.read_head();
     source.format.prepare(head.bytes);
     source.opened.lines.restore_mark();
@@ -149,7 +155,7 @@ impl<F: RecordFormat> Source for RecordSource<F> {
     }
 
     fn format(&self) -> Option<&'static str> {
-        Some(F::NAME)
+        Some(self.format.name())
     }
 
     fn has_volumes(&self) -> bool {
@@ -182,7 +188,7 @@ impl<F: RecordFormat> RecordSource<F> {
     #[cold]
     fn fault(&self, fault: &Fault) -> Error {
         let reading = if self.opened.recognised_from.is_some() { "recognised" } else { "read" };
-        let what = format!("record: {}; the file is {reading} as {}, {}", fault.what, F::NAME, F::ABOUT);
+        let what = format!("record: {}; the file is {reading} as {}, {}", fault.what, self.format.name(), F::ABOUT);
         Error::input(self.place(), what)
     }
 }
