@@ -1,3 +1,5 @@
+//! Tests: records of a program become requests by the rules of all formats; wrong records and names are errors.
+
 use super::*;
 use crate::trace::{TraceOptions, open_trace};
 use std::io::{Cursor, Write};
