@@ -54,13 +54,18 @@ def build() -> str:
     return "0123456789abcdef"
 
 
-def keep_states(memory: int, folder: str | None, folder_bytes: int) -> None:
+def keep_states(memory: int, folder: str | None, folder_bytes: int, is_cache: bool = False) -> None:
+    assert folder is not None or not is_cache
     assert min(memory, folder_bytes) >= 0
     assert folder != ""
 
 
 def state_notes() -> list[str]:
     return []
+
+
+def state_counts() -> tuple[int, int]:
+    return 0, 0
 
 
 def workload_spec(name: str) -> str | None:
