@@ -14,7 +14,6 @@ distributions in archives.
 
 import contextlib
 import functools
-import hashlib
 import os
 import pkgutil
 import re
@@ -198,6 +197,7 @@ def _digest(plugin: _Loaded) -> str:
 
 @functools.cache
 def _digest_of(module: str, others: tuple[str, ...], libraries: tuple[Path, ...]) -> str:
+    import hashlib
     from importlib.util import find_spec
 
     file = _file(module)

@@ -12,7 +12,6 @@ from . import charts
 from . import page as shell
 from .charts.common import trace
 from .files import write_in_order
-from .listing import pairs
 from .page import Section
 from .units import ABSENT, count, exact_size, nanoseconds, percent, ratio, size, volume_name
 
@@ -141,8 +140,13 @@ def rows(description: Description) -> list[Row]:
 
 
 def render(description: Description) -> Table:
-    """The figures as a table for the terminal."""
-    return pairs(rows(description))
+    """The figures as a table for the terminal: names and texts."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for row in rows(description):
+        table.add_row(*row)
+    return table
 
 
 def _map_chart(counts: Mapping[str, Any], kind: str) -> charts.Specification | None:
