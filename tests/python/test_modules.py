@@ -18,7 +18,7 @@ timelines metrics why tenants intervals sketches replicates summary answers comp
 charts.common charts.blocks charts.flash charts.gantt charts.latency charts.parts charts.tenants charts.time
 charts.volumes charts.handles charts.__init__ page fio_output against report outputs reruns views progress
 parameters needs commands completion listing run_options new_layer checking images
-serving nvme attaching mounting wear wom drives traces trace_report trace_commands objects frames
+serving nvme attaching mounting wear wom drives traces trace_table trace_report trace_commands objects frames
 sweeps.values sweeps.conditions sweeps.lines sweeps.definition sweeps.task sweeps.worker sweeps.store sweeps.points
 sweeps.finished sweeps.table sweeps.charts sweeps.frontier sweeps.show sweeps.report sweeps.results
 sweeps.cluster sweeps.local sweeps.dask_engine sweeps.ray_engine sweeps.engines sweeps.board

@@ -14,6 +14,7 @@ mod plugins;
 mod policies;
 mod serve;
 mod states;
+mod tables;
 mod traces;
 mod wear;
 mod wom;
@@ -508,10 +509,10 @@ pub fn module(module: &Bound<'_, PyModule>, layers: &'static [Entry]) -> PyResul
     module.add_class::<crash::CrashRecording>()?;
     add_functions!(
         module: plugins::add_library, plugins::add_policy, crash::drive_bytes, wom::wom_spare_needed, run,
-        serve::serve, serve::detach, images::image_seed, images::image_settings, images::look_at_image, check,
-        keep_states, state_counts, state_notes, build, profile, show, unread_keys, configuration_keys,
-        traces::trace_info, traces::trace_convert, traces::trace_requests, list_registry, checking::check_layer,
-        wear::bit_error_rates, wear::life, workload_spec, version
+        serve::serve, serve::detach, images::image_seed, images::image_settings, images::look_at_image,
+        tables::parquet_table, check, keep_states, state_counts, state_notes, build, profile, show, unread_keys,
+        configuration_keys, traces::trace_info, traces::trace_convert, traces::trace_requests, list_registry,
+        checking::check_layer, wear::bit_error_rates, wear::life, workload_spec, version
     );
     Ok(())
 }
