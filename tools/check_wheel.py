@@ -42,6 +42,7 @@ class Environment:
         dropped = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
         self.variables = {key: value for key, value in os.environ.items() if key not in dropped}
         self.variables |= {"PATH": str(programs), "NO_COLOR": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+        self.variables["PALIMPSEST_NO_CACHE"] = "1"
         for tool in ("cargo", "rustc"):
             assert shutil.which(tool, path=str(programs)) is None, f"{tool} is in the PATH of the check"
         self.programs = programs

@@ -97,7 +97,9 @@ class Revision:
 
     def palimpsest(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Runs the command of this revision."""
-        environment = os.environ | {"PYTHONPATH": str(self.python), "PYTHONSAFEPATH": "1"}
+        environment = os.environ | {
+            "PYTHONPATH": str(self.python), "PYTHONSAFEPATH": "1", "PALIMPSEST_NO_CACHE": "1",
+        }  # fmt: skip
         environment.pop("PALIMPSEST_CORE", None)
         command = [sys.executable, "-m", "palimpsest", *arguments]
         return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)

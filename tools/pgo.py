@@ -6,6 +6,7 @@ systems, counted and timed. The profile changes times only, no figure. The toolc
 counters (component `llvm-tools`, from rustup); without it the plain wheel is built, and the last line says so.
 """
 
+import os
 import shutil
 import subprocess
 import sys
@@ -87,7 +88,9 @@ def train() -> int:
     with tempfile.TemporaryDirectory() as folder:
         for arguments in TRAINING:
             command = [sys.executable, "-m", "palimpsest", *arguments]
-            done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+            # Preconditioning is a part of the training.
+            environment = os.environ | {"PALIMPSEST_NO_CACHE": "1"}
+            done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
             if done.returncode:
                 print(f"wheel-pgo: palimpsest {' '.join(arguments)}: {done.stderr.strip()}", file=sys.stderr)
                 return 1

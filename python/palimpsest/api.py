@@ -297,7 +297,7 @@ def run(
         result, failure = tenants.compared(options, result, 1, lambda _label: progress)
         if failure is not None:
             raise failure
-    states.say(lambda note: warnings.warn(note, UserWarning, stacklevel=4))
+    states.say_problems(lambda note: warnings.warn(note, UserWarning, stacklevel=4))
     _warn_of_window(options, [result])
     return result
 

@@ -2,12 +2,11 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from . import states
 from .needs import refuse_idle
 
 if TYPE_CHECKING:
@@ -40,12 +39,13 @@ class _SingleCommand(click.Command):
 
 
 class Commands(click.Group):
-    """Commands in the order of use; `add_rest` adds the last ones when one or the list of all is requested."""
+    """Commands in the order of use: first those of `names`, each loaded by `load` when requested."""
 
     context_class = _Context
     command_class = _SingleCommand
     group_class = type
-    add_rest: Callable[[], None] | None = None
+    names: Sequence[str] = ()
+    load: Callable[[str], click.Command | None] | None = None
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Reads the arguments; without any, a group of commands prints its help, as `palimpsest` alone does."""
@@ -54,21 +54,15 @@ class Commands(click.Group):
             ctx.exit()
         return super().parse_args(ctx, args)
 
-    def _complete(self) -> None:
-        add_rest, self.add_rest = self.add_rest, None
-        if add_rest:
-            add_rest()
-
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Returns the command of this name, if known."""
-        if cmd_name not in self.commands:
-            self._complete()
+        if self.load and cmd_name not in self.commands and (loaded := self.load(cmd_name)):
+            self.add_command(loaded, cmd_name)
         return super().get_command(ctx, cmd_name)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Returns the names in order, `completion` last."""
-        self._complete()
-        return sorted(self.commands, key=lambda name: name == "completion")
+        """Returns the names in order."""
+        return list(dict.fromkeys([*self.names, *self.commands]))
 
 
 def forget_unknown_width() -> None:
@@ -95,6 +89,8 @@ def say(line: str) -> None:
 
 def show(result: "str | RenderableType") -> None:
     """Prints a result on standard output: text as it is, anything else by rich; notes about states come first."""
+    from . import states
+
     states.say(say)
     if isinstance(result, str):
         click.echo(result)

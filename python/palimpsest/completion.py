@@ -18,6 +18,8 @@ from click.shell_completion import (
 )
 
 from . import _core
+from .commands import command
+from .parameters import Choice
 
 VARIABLE = "_PALIMPSEST_COMPLETE"
 """The environment variable that holds a script's request."""
@@ -85,17 +87,17 @@ _CLASSES: dict[str, type[ShellComplete]] = {"bash": _Bash, "zsh": _Zsh, "fish": 
 SHELLS = tuple(_CLASSES)
 
 
-def script(shell: str, command: click.Command) -> str:
+def script(shell: str, program: click.Command) -> str:
     """Returns the script that a shell reads at startup."""
-    return _CLASSES[shell](command, {}, "palimpsest", VARIABLE).source()
+    return _CLASSES[shell](program, {}, "palimpsest", VARIABLE).source()
 
 
-def answer(command: click.Command, question: str) -> int:
+def answer(program: click.Command, question: str) -> int:
     """Prints the answer to a request, such as `bash_complete`; returns the exit status."""
     shell, _, what = question.partition("_")
     if shell not in _CLASSES or what != "complete":
         return 1
-    click.echo(_CLASSES[shell](command, {}, "palimpsest", VARIABLE).complete())
+    click.echo(_CLASSES[shell](program, {}, "palimpsest", VARIABLE).complete())
     return 0
 
 
@@ -150,3 +152,17 @@ def settings(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> l
         words, _ = keys.get(key, ([], ""))
         return _starting(value, [(word, "") for word in words], f"{key}=")
     return [CompletionItem(f"{name}=", _OPEN, about) for name, (_, about) in keys.items() if name.startswith(key)]
+
+
+@command("completion", short_help="Print the script that completes commands in a shell.")
+@click.argument("shell", type=Choice(SHELLS))
+def completion(shell: str) -> None:
+    """Print the script that completes commands, options, names and configuration keys in a shell.
+
+    \b
+    Examples:
+      palimpsest completion bash >> ~/.bashrc
+      palimpsest completion zsh >> ~/.zshrc
+      palimpsest completion fish > ~/.config/fish/completions/palimpsest.fish
+    """
+    click.echo(script(shell, click.get_current_context().find_root().command))

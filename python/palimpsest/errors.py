@@ -1,6 +1,5 @@
 """The errors a user meets, and their exit statuses. The native module defines and raises the classes."""
 
-import difflib
 from collections.abc import Iterable
 
 from ._core import DeviceError, Error, InputError, Interrupted, LayerError, PolicyError, RuleError, WorkloadIoError
@@ -43,5 +42,7 @@ def one_line(error: BaseException | str) -> str:
 
 def did_you_mean(word: str, names: Iterable[str]) -> str:
     """The part of a message that names the closest of `names`, from its semicolon on; empty if none is close."""
+    import difflib
+
     near = difflib.get_close_matches(word, list(names), n=1)
     return f"; did you mean {near[0]}?" if near else ""

@@ -1,29 +1,87 @@
-"""The output of `palimpsest list`: names with descriptions."""
+"""The commands `palimpsest list` and `cite`: names with descriptions, and the version.
 
-from collections.abc import Iterable, Mapping, Sequence
+Without rich, which takes longer to load than the list takes otherwise. Ignored: letters wider than a column.
+"""
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
+import os
+import shutil
+import textwrap
+from collections.abc import Mapping, Sequence
+
+import click
+
+from . import _core, plugins
+from .commands import command
+from .options import REGISTRIES
+from .parameters import Choice
+
+_LEAST_WIDTH = 10
+"""Least columns of a description."""
 
 
-def pairs(rows: Iterable[tuple[str, str]]) -> Table:
-    """Two columns, names and texts."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
-def render(found: Mapping[str, Sequence[tuple[str, str]]]) -> RenderableType:
-    """The entries of each kind, with a heading for each kind if there are several."""
-    parts: list[RenderableType] = []
+def render(found: Mapping[str, Sequence[tuple[str, str]]], width: int) -> str:
+    """The entries of each kind in lines of `width` columns, with a heading for each kind if there are several."""
+    if len(found) == 1:
+        (entries,) = found.values()
+        return "\n".join(_lines(entries, width))
+    parts = []
     for kind, entries in found.items():
-        table = pairs(entries or [("(none yet)", "")])
-        if len(found) == 1:
-            return table
-        parts += [Text(kind, style="bold underline"), Padding(table, (0, 0, 1, 2))]
-    return Group(*parts)
+        lines = [f"  {line}".rstrip() for line in _lines(entries, width - 2)]
+        parts.append("\n".join([click.style(kind, bold=True, underline=True), *lines]))
+    return "\n\n".join(parts)
+
+
+def _lines(entries: Sequence[tuple[str, str]], width: int) -> list[str]:
+    rows = entries or [("(none yet)", "")]
+    indent = max(len(name) for name, _ in rows) + 2
+    lines = []
+    for name, about in rows:
+        texts = textwrap.wrap(about, max(width - indent, _LEAST_WIDTH), break_on_hyphens=False) or [""]
+        lines.append(f"{click.style(name, bold=True)}{' ' * (indent - len(name))}{texts[0]}".rstrip())
+        lines += [" " * indent + text for text in texts[1:]]
+    return lines
+
+
+@command(short_help="Print how to cite this version.")
+def cite() -> None:
+    """Print the BibTeX entry of this version; a result has the same version and digest (`provenance`).
+
+    \b
+    Examples:
+      palimpsest cite >> thesis.bib
+    """
+    click.echo(
+        "@software{palimpsest,\n"
+        "  author  = {{The Palimpsest developers}},\n"
+        "  title   = {{Palimpsest: a laboratory for solid-state drives}},\n"
+        f"  version = {{{_core.version()}}},\n"
+        "  year    = {2026},\n"
+        f"  note    = {{Simulator of flash translation layers; sources {_core.build()}}},\n"
+        "}"
+    )
+
+
+@command("list", short_help="List the names of drives, layers, workloads, ...")
+@click.argument("kind", required=False, type=Choice(REGISTRIES), metavar="[KIND]")
+@click.option("--json", "as_json", is_flag=True, help='Print {"KIND": {"NAME": "DESCRIPTION"}}.')
+def list_(kind: str | None, *, as_json: bool) -> None:
+    """List the names of drives, layers, workloads, ...
+
+    KIND is one of ftls, parts, ssds, workloads, traces, objects (traces of objects), policies (evictions of caches),
+    victims, classifiers, schemes, codes, faults and plugins; the default is all of them.
+
+    \b
+    Examples:
+      palimpsest list
+      palimpsest list ftls
+      palimpsest list --json | jq '.workloads | keys'
+    """
+    found = {each: plugins.entries(each) for each in ([kind] if kind else REGISTRIES)}
+    if as_json:
+        import json
+
+        click.echo(json.dumps({each: dict(entries) for each, entries in found.items()}, indent=2))
+        return
+    # NO_COLOR turns escape codes off everywhere; FORCE_COLOR turns them on in a pipe, too.
+    is_coloured = False if os.environ.get("NO_COLOR") else True if os.environ.get("FORCE_COLOR") else None
+    click.echo(render(found, shutil.get_terminal_size().columns), color=is_coloured)

@@ -56,6 +56,11 @@ _RUN = (
         lambda values: values["precondition"] != "none",
         "--precondition none leaves no state to keep; expected another state of the drive, or no --state",
     ),
+    Need(
+        "no_cache",
+        lambda values: values["precondition"] != "none",
+        "--precondition none loads no state; expected another state of the drive, or no --no-cache",
+    ),
     _ONE_FORMAT,
     _FORCE,
 )
@@ -141,6 +146,11 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
             "state",
             lambda values: values["engine"] == "local",
             "workers of a cluster keep states in their own memory; expected --engine local",
+        ),
+        Need(
+            "no_cache",
+            lambda values: values["engine"] == "local",
+            "workers of a cluster use no cache; expected --engine local",
         ),
     ),
     "figure": _FIGURE,

@@ -18,8 +18,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from . import tables
 from .errors import InputError
 from .files import named, parquet, write_in_order, write_whole
@@ -40,8 +38,8 @@ def _figures(result: Result, within: str = "") -> Iterator[tuple[str, bytes | st
     """The files of a run except the page."""
     yield f"{within}summary.json", result.to_json() + "\n"
     yield f"{within}config.toml", result.configuration
-    for name, table in tables.of_series(result.series).items():
-        yield f"{within}{tables.TABLES[name][0]}", parquet(table)
+    for name, content in tables.files(result.series):
+        yield f"{within}{name}", content
 
 
 def _files(results: Sequence[Result], together: bool, more: Mapping[str, str]) -> Iterator[tuple[str, bytes | str]]:
@@ -178,6 +176,8 @@ def _inside(folder: Path, name: str) -> Path:
 
 
 def _read_run(data: dict[str, Any], folder: Path) -> Result:
+    import polars as pl
+
     found = {}
     for name, (file, _) in tables.TABLES.items():
         if (folder / file).is_file():

@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -208,17 +208,42 @@ def _size(ctx: click.Context, param: click.Parameter, value: str) -> None:
         raise click.BadParameter(f"{value!r} is no size; expected one such as 2GiB or 500MiB", ctx, param) from None
 
 
-def _state(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:  # noqa: ARG001
-    if value is not None:
+def _no_cache(ctx: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: ARG001
+    ctx.meta[states.NO_CACHE] = value
+
+
+def _state(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:
+    def is_given(option: str) -> bool:
+        return ctx.get_parameter_source(option) == ParameterSource.COMMANDLINE
+
+    def refuse(option: str, what: str) -> NoReturn:
+        raise click.BadParameter(what, ctx, next(each for each in ctx.command.params if each.name == option))
+
+    if is_given("no_cache"):
+        if is_given(str(param.name)):
+            refuse("no_cache", "--state names a folder in place of the cache; expected one of them")
+        if is_given("state_size"):
+            refuse("state_size", "--no-cache keeps no states; expected one of them")
+        states.use_none()
+    elif value is not None:
         states.keep_states(value, ctx.meta[states.SIZE], memory=0)
-    elif ctx.get_parameter_source("state_size") == ParameterSource.COMMANDLINE:
-        what = "no folder of states is kept; expected --state DIR beside it"
-        size = next(each for each in ctx.command.params if each.name == "state_size")
-        raise click.BadParameter(what, ctx, size)
+    elif ctx.meta[states.NO_CACHE]:
+        states.use_none()
+    else:
+        states.use_cache(ctx.meta[states.SIZE])
 
 
 def state_options(command: _Command) -> _Command:
-    """The options `--state` and `--state-size`, which take effect during parsing."""
+    """The options `--state`, `--state-size` and `--no-cache`, which take effect during parsing."""
+    command = click.option(
+        "--no-cache",
+        is_flag=True,
+        envvar=states.NO_CACHE,
+        callback=_no_cache,
+        is_eager=True,
+        expose_value=False,
+        help="Precondition every drive, instead of starting from drives kept in the user's cache folder.",
+    )(command)
     command = click.option(
         "--state",
         type=Folder(),
@@ -226,7 +251,7 @@ def state_options(command: _Command) -> _Command:
         envvar=states.FOLDER,
         callback=_state,
         expose_value=False,
-        help="Keep preconditioned drives in DIR and reuse them in later runs: the same figures, sooner.",
+        help="Keep preconditioned drives in DIR instead of the user's cache folder: the same figures, sooner.",
     )(command)
     return click.option(
         "--state-size",
@@ -236,5 +261,5 @@ def state_options(command: _Command) -> _Command:
         callback=_size,
         is_eager=True,
         expose_value=False,
-        help="Most bytes of DIR; the least recently used states are deleted.",
+        help="Most bytes of DIR or the cache; the least recently used states are deleted.",
     )(command)

@@ -13,7 +13,6 @@ line on standard error. `docs/plugins.md` is the guide. Ignored: distributions i
 
 import contextlib
 import functools
-import hashlib
 import os
 import pkgutil
 import re
@@ -208,6 +207,7 @@ def _digest(plugin: _Loaded) -> str:
 
 @functools.cache
 def _digest_of(module: str, others: tuple[str, ...], libraries: tuple[Path, ...]) -> str:
+    import hashlib
     from importlib.util import find_spec
 
     file = _file(module)

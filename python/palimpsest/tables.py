@@ -1,13 +1,22 @@
-"""The series of a result as data frames of polars with fixed columns, one Parquet file each, and back."""
+"""The series of a result as data frames of polars with fixed columns, one Parquet file each, and back.
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+The native module writes files of numbers and texts, because loading polars takes longer than writing them.
+"""
 
-import polars as pl
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-_U64, _U32, _I64, _F64, _TEXT = pl.UInt64(), pl.UInt32(), pl.Int64(), pl.Float64(), pl.String()
+from . import _core
+from .files import parquet
 
-TABLES: dict[str, tuple[str, dict[str, pl.DataType]]] = {
+if TYPE_CHECKING:
+    import polars as pl
+
+_U64, _U32, _I64, _F64, _TEXT, _BOOL = "u64", "u32", "i64", "f64", "text", "bool"
+_LIST = "list "
+"""A column of lists: this word, and the type of the elements."""
+
+TABLES: dict[str, tuple[str, dict[str, str]]] = {
     "time": (
         "timeseries.parquet",
         {
@@ -43,7 +52,7 @@ TABLES: dict[str, tuple[str, dict[str, pl.DataType]]] = {
             "die": _U32, "plane": _U32, "block": _U32, "page": _U32, "bytes": _U32, "link_bytes": _U32,
             "planned_ns": _I64, "ready_ns": _I64, "start_ns": _I64, "transfer_start_ns": _I64, "transfer_end_ns": _I64,
             "array_start_ns": _I64, "array_end_ns": _I64, "end_ns": _I64, "delivered_ns": _I64, "suspended_ns": _I64,
-            "suspended_at_ns": pl.List(_I64), "resumed_at_ns": pl.List(_I64), "follows": pl.List(_I64), "behind": _I64,
+            "suspended_at_ns": _LIST + _I64, "resumed_at_ns": _LIST + _I64, "follows": _LIST + _I64, "behind": _I64,
         },
     ),
     "requests": (
@@ -54,8 +63,8 @@ TABLES: dict[str, tuple[str, dict[str, pl.DataType]]] = {
         },
     ),
 }  # fmt: skip
-"""File and columns of each table. Times in nanoseconds; `busy`, `programmed` and `valid` shares of one; histogram
-buckets by lower bound; counts of `writes` and `snapshots` since the measurement began."""
+"""File and columns of each table, with their types. Times in nanoseconds; `busy`, `programmed` and `valid` shares of
+one; histogram buckets by lower bound; counts of `writes` and `snapshots` since the measurement began."""
 
 TIMELINE = ("operations", "requests")
 """The tables of a timeline, which only runs with `operations` have."""
@@ -65,8 +74,43 @@ _PER_CELL = ("programmed", "valid", "erases")
 _STATES = ("free", "open", "partial", "full", "reused", "bad")
 
 
-def of_series(series: Mapping[str, Any] | None) -> dict[str, pl.DataFrame]:
+def types(schema: Mapping[str, str]) -> "dict[str, pl.DataType]":
+    """The types of polars for columns with their types."""
+    import polars as pl
+
+    of = {
+        _U64: pl.UInt64(), _U32: pl.UInt32(), _I64: pl.Int64(), _F64: pl.Float64(), _TEXT: pl.String(),
+        _BOOL: pl.Boolean(),
+    }  # fmt: skip
+    return {
+        name: pl.List(of[kind.removeprefix(_LIST)]) if kind.startswith(_LIST) else of[kind]
+        for name, kind in schema.items()
+    }
+
+
+def of_series(series: Mapping[str, Any] | None) -> "dict[str, pl.DataFrame]":
     """The series of a result as data frames; empty if the result has none."""
+    return {name: _frame(name, columns) for name, columns in _columns(series).items()}
+
+
+def _frame(name: str, columns: Mapping[str, list[Any]]) -> "pl.DataFrame":
+    import polars as pl
+
+    return pl.DataFrame(columns, schema=types(TABLES[name][1]), strict=False)
+
+
+def files(series: Mapping[str, Any] | None) -> Iterator[tuple[str, bytes]]:
+    """The series of a result as Parquet files: names and contents."""
+    for name, columns in _columns(series).items():
+        file, schema = TABLES[name]
+        if any(kind.startswith(_LIST) for kind in schema.values()):
+            yield file, parquet(_frame(name, columns))
+        else:
+            yield file, _core.parquet_table([(column, kind, columns[column]) for column, kind in schema.items()])
+
+
+def _columns(series: Mapping[str, Any] | None) -> dict[str, dict[str, list[Any]]]:
+    """The columns of each table; empty if the result has no series."""
     if not series:
         return {}
     time, wear = series.get("time") or {}, series.get("wear") or {}
@@ -91,38 +135,38 @@ def of_series(series: Mapping[str, Any] | None) -> dict[str, pl.DataFrame]:
     if not series.keys() - set(TIMELINE):
         rows = {name: columns for name, columns in rows.items() if name in TIMELINE}
     return {
-        name: pl.DataFrame({column: rows[name].get(column, []) for column in schema}, schema=schema, strict=False)
+        name: {column: rows[name].get(column, []) for column in schema}
         for name, (_, schema) in TABLES.items()
         if name in rows
     }
 
 
-_LOAD: dict[str, pl.DataType] = {
+_LOAD: dict[str, str] = {
     **{f"requests.{kind}": _U64 for kind in ("read", "write", "trim", "flush")},
     "bytes_read": _U64, "bytes_written": _U64,
 }  # fmt: skip
-_VOLUME: dict[str, pl.DataType] = {
-    "volume": _U32, "name": pl.String(), "offset_bytes": _U64, "size_bytes": _U64, **_LOAD,
+_VOLUME: dict[str, str] = {
+    "volume": _U32, "name": _TEXT, "offset_bytes": _U64, "size_bytes": _U64, **_LOAD,
     **{f"latency_ns.{kind}.{time}": _U64 for kind in ("read", "write")
        for time in ("mean", "p50", "p99", "max")},
 }  # fmt: skip
 
 
-_HANDLE: dict[str, pl.DataType] = {
-    "group": _U32, "handle": _U32, "usage": pl.String(), "host_bytes": _U64, "moved_bytes": _U64,
+_HANDLE: dict[str, str] = {
+    "group": _U32, "handle": _U32, "usage": _TEXT, "host_bytes": _U64, "moved_bytes": _U64,
     "write_amplification": _F64, "reclaim_units": _U64, "valid_share": _F64, "left_bytes": _U64, "spilled_bytes": _U64,
 }  # fmt: skip
-_JOB: dict[str, pl.DataType] = {
-    "job": pl.String(), "copies": _U32, **_LOAD, "throughput.iops": _F64, "throughput.bytes_per_s": _F64,
+_JOB: dict[str, str] = {
+    "job": _TEXT, "copies": _U32, **_LOAD, "throughput.iops": _F64, "throughput.bytes_per_s": _F64,
     **{f"latency_ns.{kind}.{time}": _U64 for kind in ("all", "read", "write")
        for time in ("mean", "p50", "p90", "p99", "p999", "p9999", "max")},
     "latency_target.target_ns": _U64, "latency_target.window_ns": _U64, "latency_target.percentile": _F64,
-    "latency_target.depths": pl.List(_U32), "latency_target.met": pl.Boolean(),
+    "latency_target.depths": _LIST + _U32, "latency_target.met": _BOOL,
 }  # fmt: skip
 
 
-_TENANT: dict[str, pl.DataType] = {
-    "tenant": _U32, "name": pl.String(), **_LOAD, "throughput.iops": _F64, "throughput.bytes_per_s": _F64,
+_TENANT: dict[str, str] = {
+    "tenant": _U32, "name": _TEXT, **_LOAD, "throughput.iops": _F64, "throughput.bytes_per_s": _F64,
     **{f"latency_ns.{kind}.{time}": _U64 for kind in ("all", "read", "write")
        for time in ("mean", "p50", "p90", "p99", "p999", "p9999", "max")},
     "bytes_programmed": _U64, "programmed_share": _F64, "write_amplification": _F64,
@@ -131,34 +175,36 @@ _TENANT: dict[str, pl.DataType] = {
 }  # fmt: skip
 
 
-def of_volumes(volumes: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+def of_volumes(volumes: Sequence[Mapping[str, Any]]) -> "pl.DataFrame":
     """The volumes of a trace, a row each, in order of appearance; figures are named as in the summary."""
     return _rows(volumes, _VOLUME)
 
 
-def of_jobs(jobs: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+def of_jobs(jobs: Sequence[Mapping[str, Any]]) -> "pl.DataFrame":
     """The sections of a job file, a row each, in their order; figures are named as in the summary."""
     return _rows(jobs, _JOB)
 
 
-def of_tenants(tenants: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+def of_tenants(tenants: Sequence[Mapping[str, Any]]) -> "pl.DataFrame":
     """The tenants, a row each, in their order; figures are named as in the summary."""
     return _rows(tenants, _TENANT)
 
 
-def of_handles(handles: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+def of_handles(handles: Sequence[Mapping[str, Any]]) -> "pl.DataFrame":
     """The reclaim unit handles of `fdp`, a row each; figures are named as in the summary."""
     return _rows(handles, _HANDLE)
 
 
-def _rows(records: Sequence[Mapping[str, Any]], schema: dict[str, pl.DataType]) -> pl.DataFrame:
+def _rows(records: Sequence[Mapping[str, Any]], schema: dict[str, str]) -> "pl.DataFrame":
     def value(record: Mapping[str, Any], name: str) -> object:
         found: Any = record
         for key in name.split("."):
             found = found.get(key) if found else None
         return found
 
-    return pl.DataFrame({name: [value(each, name) for each in records] for name in schema}, schema=schema)
+    import polars as pl
+
+    return pl.DataFrame({name: [value(each, name) for each in records] for name in schema}, schema=types(schema))
 
 
 def _block_rows(seen: Mapping[str, Any]) -> dict[str, dict[str, list[Any]]]:
@@ -174,11 +220,11 @@ def _block_rows(seen: Mapping[str, Any]) -> dict[str, dict[str, list[Any]]]:
     return {"snapshots": snapshots | {"snapshot": list(range(count))}, "blocks": blocks | {"snapshot": numbers}}
 
 
-def _blocks_of(snapshots: pl.DataFrame, blocks: pl.DataFrame) -> dict[str, Any] | None:
+def _blocks_of(snapshots: "pl.DataFrame", blocks: "pl.DataFrame") -> dict[str, Any] | None:
     """The inverse of `_block_rows`."""
     if blocks.is_empty():
         return None
-    first = blocks.filter(pl.col("snapshot") == blocks["snapshot"][0])
+    first = blocks.filter(blocks["snapshot"] == blocks["snapshot"][0])
     seen = first.select(_CELL).to_dict(as_series=False)
     seen |= snapshots.drop("snapshot").to_dict(as_series=False)
     seen |= {name: blocks[name].to_list() for name in _PER_CELL}
@@ -192,7 +238,7 @@ def _blocks_of(snapshots: pl.DataFrame, blocks: pl.DataFrame) -> dict[str, Any] 
     )
 
 
-def to_series(tables: Mapping[str, pl.DataFrame]) -> dict[str, Any]:
+def to_series(tables: "Mapping[str, pl.DataFrame]") -> dict[str, Any]:
     """The inverse of `of_series`."""
     series: dict[str, Any] = {}
     if "time" in tables:

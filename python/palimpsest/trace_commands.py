@@ -99,13 +99,13 @@ def info(out: Path | None, as_json: bool, **options: Any) -> None:  # noqa: ANN4
         description, counts = traces.describe(chosen, board.callback("read"))
     if as_json:
         show(json.dumps(description, indent=2))
-    if as_json and out is None:
-        return
-    from . import trace_report
-
     if not as_json:
-        show(trace_report.render(description))
+        from . import trace_table
+
+        show(trace_table.render(description))
     if out is not None:
+        from . import trace_report
+
         trace_report.write(description, counts, out)
         say(f"wrote {out}/trace.html and trace.json")
 

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -16,6 +17,9 @@ from loaded import Loaded
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMMAND = ROOT / ".venv" / "bin" / "palimpsest"
+
+# Tests must neither write to the cache of the user nor read it.
+os.environ["PALIMPSEST_NO_CACHE"] = "1"
 
 try:
     native = importlib.import_module("palimpsest._core")

@@ -1,9 +1,10 @@
 """A stand-in for the native module: figures of the right shape, made up by arithmetic from the options."""
 
+import io
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,13 +55,28 @@ def build() -> str:
     return "0123456789abcdef"
 
 
-def keep_states(memory: int, folder: str | None, folder_bytes: int) -> None:
+def keep_states(memory: int, folder: str | None, folder_bytes: int, is_cache: bool = False) -> None:
+    assert folder is not None or not is_cache
     assert min(memory, folder_bytes) >= 0
     assert folder != ""
 
 
 def state_notes() -> list[str]:
     return []
+
+
+def parquet_table(columns: Sequence[tuple[str, str, Sequence[object]]]) -> bytes:
+    import polars as pl
+
+    types = {"u64": pl.UInt64(), "u32": pl.UInt32(), "i64": pl.Int64(), "f64": pl.Float64(), "text": pl.String()}
+    written = io.BytesIO()
+    schema = {name: types[kind] for name, kind, _ in columns}
+    pl.DataFrame({name: values for name, _, values in columns}, schema=schema, strict=False).write_parquet(written)
+    return written.getvalue()
+
+
+def state_counts() -> tuple[int, int]:
+    return 0, 0
 
 
 def workload_spec(name: str) -> str | None:

@@ -88,10 +88,11 @@ def test_closed_pipe_is_quiet() -> None:
         assert process.stderr.read() == ""
 
 
-def test_light_start() -> None:
-    """`run --json` needs no table, plot or data frame, and must not load their libraries."""
+@pytest.mark.parametrize("command", ["run --json", "list", "show", "cite"])
+def test_light_start(command: str) -> None:
+    """These commands need no table, plot or data frame, and must not load their libraries."""
     script = (
-        "import sys, fake_core; sys.modules['palimpsest._core'] = fake_core; sys.argv[1:] = ['run', '--json']\n"
+        f"import sys, fake_core; sys.modules['palimpsest._core'] = fake_core; sys.argv[1:] = {command.split()}\n"
         "from palimpsest.cli import main\n"
         "try: main()\n"
         "except SystemExit: print(sorted({'rich', 'polars', 'plotly', 'numpy'} & sys.modules.keys()), file=sys.stderr)"
@@ -99,6 +100,20 @@ def test_light_start() -> None:
     environment = os.environ | {"PYTHONPATH": f"{ROOT / 'tests' / 'python'}{os.pathsep}{ROOT / 'python'}"}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
     assert done.stderr == "[]\n"
+
+
+def test_a_command_loads_no_other() -> None:
+    """`list` must not import the modules of other commands, which take twice its time."""
+    script = (
+        "import sys, fake_core; sys.modules['palimpsest._core'] = fake_core; sys.argv[1:] = ['list', '--json']\n"
+        "from palimpsest import cli\n"
+        "try: cli.main()\n"
+        "except SystemExit: print(sorted({m for m, _ in cli._COMMANDS.values()}\n"
+        "    & {m.removeprefix('palimpsest.') for m in sys.modules}), file=sys.stderr)"
+    )
+    environment = os.environ | {"PYTHONPATH": f"{ROOT / 'tests' / 'python'}{os.pathsep}{ROOT / 'python'}"}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
+    assert done.stderr == "['listing']\n"
 
 
 def at_terminal(*arguments: str, seconds: float) -> tuple[str, str]:

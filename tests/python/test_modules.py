@@ -16,9 +16,9 @@ ORDER = """
 interrupts native _core errors plugins formats user_files policies layers files units options states tables result
 engine timelines metrics why tenants intervals sketches replicates summary answers comparison
 charts.common charts.blocks charts.flash charts.gantt charts.latency charts.parts charts.tenants charts.time
-charts.volumes charts.handles charts.__init__ page fio_output against report outputs reruns views listing progress
-parameters needs commands completion run_options new_layer checking images
-serving nvme attaching mounting wear wom drives traces trace_report trace_commands objects frames
+charts.volumes charts.handles charts.__init__ page fio_output against report outputs reruns views progress
+parameters needs commands completion listing run_options new_layer checking images
+serving nvme attaching mounting wear wom drives traces trace_table trace_report trace_commands objects frames
 sweeps.values sweeps.conditions sweeps.lines sweeps.definition sweeps.task sweeps.worker sweeps.store sweeps.points
 sweeps.finished sweeps.table sweeps.charts sweeps.frontier sweeps.show sweeps.report sweeps.results
 sweeps.cluster sweeps.local sweeps.dask_engine sweeps.ray_engine sweeps.engines sweeps.board
@@ -28,7 +28,7 @@ reproduce.claims reproduce.figures reproduce.templates reproduce.measures reprod
 reproduce.outputs reproduce.drawing reproduce.real reproduce.study reproduce.running reproduce.papers.__init__
 reproduce.papers.mga.__init__ reproduce.papers.llh.model reproduce.papers.llh.__init__
 reproduce.papers.spread.__init__ reproduce.papers.codesign.__init__ reproduce.papers.womv.__init__
-reproduce.__init__
+reproduce.__init__ reproduce.command
 validate.judge validate.truth validate.measures validate.jobs validate.response validate.load validate.amplification
 validate.cache validate.points validate.outputs validate.running validate.command validate.__init__
 fits.space fits.measured fits.tables fits.stated fits.counters fits.fio_json fits.fio_logs
@@ -36,7 +36,7 @@ fits.trace_times fits.traces fits.files fits.work fits.search fits.determined fi
 fits.command fits.__init__
 crash.history crash.windows crash.namespaces crash.nbd crash.commands crash.cuts crash.recording crash.owners
 crash.checking crash.store crash.exploring crash.findings crash.page crash.command crash.__init__
-gym api __init__ cli __main__
+folder_commands run_commands gym api __init__ cli __main__
 """
 """Modules of the package, lowest first. Each may import only those before it."""
 

@@ -23,6 +23,7 @@ RUNS = {
     "operations_window": ("--operations-window 1..9", "--operations-window 1..9 --operations o.parquet"),
     "payload": ("--payload none --check", "--payload tag --check"),
     "state": ("--precondition none --state states", "--state states"),
+    "no_cache": ("--precondition none --no-cache", "--no-cache"),
     "format": ("--from csv --columns time=1", "--from csv"),
     "force": ("--force", "--force --out out"),
 }
@@ -43,6 +44,7 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
     "objects": {"force": ("--force", "--force --out out")},
     "sweep": {
         "state": ("a.toml --engine dask --address tcp://a:1 --state states", "a.toml --state states"),
+        "no_cache": ("a.toml --engine dask --address tcp://a:1 --no-cache", "a.toml --no-cache"),
     },
     "figure": {
         "figure": ("cdf empty -o t.pdf --figure iops", "bars empty -o t.pdf --figure iops"),
@@ -151,7 +153,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "a.toml").touch()
     monkeypatch.chdir(tmp_path)
     # The option takes effect at parsing, so later tests of this process would use these states.
-    monkeypatch.setattr(states, "keep_states", lambda *_, **_more: None)
+    monkeypatch.setattr(states, "_keep", lambda *_, **_more: None)
     return tmp_path
 
 

@@ -3,15 +3,19 @@
 import collections
 import json
 import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import palimpsest as ps
-from conftest import Command, measured
-from palimpsest import _core, states
+from conftest import COMMAND, Command, measured
+from palimpsest import states
 from palimpsest.sweeps.local import _take
 
 SMALL = {"ssd.channels": 2, "ssd.blocks_per_plane": 24, "host.fold": True}
@@ -53,8 +57,7 @@ def test_a_second_run_goes_on_from_the_state_of_the_first(palimpsest: Command, t
 def keep() -> Iterator[Callable[..., None]]:
     """`keep_states`, until the end of the test."""
     yield ps.keep_states
-    _core.keep_states(0, None, 0)
-    states._chosen.clear()
+    states.use_none()
 
 
 def run(seed: int = 1, progress: Any = None, **settings: Any) -> ps.Result:
@@ -106,10 +109,11 @@ def test_mistakes(palimpsest: Command, tmp_path: Path) -> None:
     expected = "--state-size: '2Gb' is no size; expected one such as 2GiB or 500MiB"
     for option, said in (
         ("--state-size=2Gb", expected),
-        ("--state-size=2GiB", "--state-size: no folder of states is kept; expected --state DIR beside it"),
+        ("--state-size=2GiB --no-cache", "--state-size: --no-cache keeps no states; expected one of them"),
+        ("--no-cache --state=a", "--no-cache: --state names a folder in place of the cache; expected one of them"),
         ("--state=/dev/null", "/dev/null: the folder of states cannot be made: File exists (os error 17)"),
     ):
-        done = palimpsest(*RUN, option, cwd=tmp_path)
+        done = palimpsest(*RUN, *option.split(), cwd=tmp_path)
         assert (done.returncode, done.stderr) == (2, f"error: {said}\n")
 
 
@@ -166,3 +170,148 @@ def test_runs_of_a_program_share_states_in_memory(
         keep(size="much")
     with pytest.raises(ps.InputError, match="the folder of states cannot be made"):
         keep("/dev/null/x")
+
+
+CACHED = (
+    "--set=ssd.channels=2", "--set=ssd.blocks_per_plane=96", "--workload=rw=randrw,bs=4k,n=500",
+    "--precondition=fill:90%,random:0.1x",
+)  # fmt: skip
+"""Options of a drive that is large enough for the cache."""
+ANEW = "preconditioned drive: 1 stored for later runs (--no-cache stores none)\n"
+AGAIN = "preconditioned drive: 1 loaded (--no-cache preconditions anew)\n"
+
+
+@pytest.fixture
+def cached(tmp_path: Path) -> Command:
+    """Calls the command with a cache in the folder of the test, and these variables of the environment."""
+
+    def call(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("PALIMPSEST_")}
+        environment |= {"XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path)} | variables
+        done = subprocess.run([COMMAND, *arguments], capture_output=True, text=True, env=environment, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    return call
+
+
+def test_runs_start_from_the_cache_by_default(cached: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "cache" / "palimpsest" / "states"
+    without = cached("run", *CACHED, "--json", "--no-cache")
+    off = cached("run", *CACHED, "--json", PALIMPSEST_NO_CACHE="1")
+    assert without.stderr == off.stderr == ""
+    assert not folder.exists()
+    first, second = (cached("run", *CACHED, "--json") for _ in range(2))
+    assert (first.stderr, second.stderr) == (f"note: {folder}: {ANEW}", f"note: {folder}: {AGAIN}")
+    assert figures(first.stdout) == figures(second.stdout) == figures(without.stdout) == figures(off.stdout)
+    # A cache of another user, of another program, or damaged.
+    (kept,) = files(folder)
+    whole = kept.read_bytes()
+    kept.write_bytes(whole[:-1])
+    (folder / f"{'0' * 32}.state").write_text("not ours")
+    third = cached("run", *CACHED, "--json")
+    expected = f"note: {kept}: the file is torn, or is no state of this drive and this program; "
+    assert third.stderr == f"{expected}the drive is preconditioned anew\nnote: {folder}: {ANEW}"
+    assert figures(third.stdout) == figures(without.stdout)
+    assert kept.read_bytes() == whole
+    # A folder of the user replaces the cache.
+    named = cached("run", *CACHED, "--json", PALIMPSEST_STATE=str(tmp_path / "named"))
+    assert named.stderr == ""
+    assert (tmp_path / "named" / kept.name).read_bytes() == whole
+    anew = cached("run", *CACHED, "--json", "--no-cache", PALIMPSEST_STATE=str(tmp_path / "other"))
+    assert (anew.stderr, (tmp_path / "other").exists()) == ("", False)
+
+
+def test_the_cache_is_bounded_and_keeps_its_own(cached: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "cache" / "palimpsest" / "states"
+    cached("run", *CACHED, "--requests=1")
+    (first,) = files(folder)
+    size = first.stat().st_size
+    for number in range(5):
+        shutil.copy(first, folder / f"{number:032x}.state")
+        os.utime(folder / f"{number:032x}.state", (number + 1, number + 1))
+    bound = f"--state-size={5 * size + size // 2}"
+    cached("run", *CACHED, "--requests=1", "--seed=2", bound)
+    left = [path.name for path in files(folder)]
+    assert [f"{number:032x}.state" in left for number in range(5)] == [False, False, True, True, True]
+    assert first.name in left
+    assert len(left) == 5
+    # Runs of one process keep each other's drives: the last ones find no space.
+    for old in files(folder):
+        os.utime(old, (1, 1))
+    seeds = cached("run", *CACHED, "--seeds=11..17", "--requests=1", bound)
+    assert "preconditioned drives: 5 stored" in seeds.stderr
+    assert len(files(folder)) == 5
+    assert not first.exists()
+
+
+def test_without_a_place_for_the_cache_runs_work(cached: Command, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    done = cached("run", *CACHED, "--requests=1", XDG_CACHE_HOME=str(file))
+    said = f"note: {file}/palimpsest/states: "
+    assert done.stderr.startswith(said)
+    assert done.stderr.endswith("the preconditioned drive is not kept (--no-cache tries nothing)\n")
+    assert done.stderr.count("\n") == 1
+    # A relative folder does not count (XDG Base Directory Specification).
+    cached("run", *CACHED, "--requests=1", XDG_CACHE_HOME="relative")
+    assert files(tmp_path / ".cache" / "palimpsest" / "states")
+    assert not (tmp_path / "relative").exists()
+    # Small drives are preconditioned as fast as they are loaded.
+    small = cached("run", *OPTIONS, "--requests=1")
+    assert small.stderr == ""
+    assert len(files(tmp_path / ".cache" / "palimpsest" / "states")) == 1
+
+
+def test_comparisons_and_sweeps_start_from_the_cache(cached: Command, tmp_path: Path) -> None:
+    compared = ("compare", *CACHED, "--ftl=page,subpage", "--json")
+    results = [json.loads(cached(*compared, *more).stdout)["runs"] for more in (["--no-cache"], [], [])]
+    for runs in results:
+        for each in runs:
+            del each["sim"]
+    assert results[0] == results[1] == results[2]
+    said = cached(*compared).stderr
+    assert "preconditioned drives: 2 loaded (--no-cache" in said
+    file = tmp_path / "sweep.toml"
+    file.write_text(
+        '[base]\nworkload = "rw=randrw,bs=4k,n=500"\nssd.channels = 2\nssd.blocks_per_plane = 96\n'
+        'precondition = "fill:90%,random:0.1x"\n'
+        '[grid]\nftl = ["page", "subpage"]\nhost.iodepth = [1, 4]\n',
+        encoding="utf-8",
+    )
+    without = cached("sweep", str(file), "--out=a", "--jobs=2", "--no-cache")
+    swept = cached("sweep", str(file), "--out=b", "--jobs=1")
+    assert "preconditioned drives" not in without.stderr
+    assert "preconditioned drives: 2 loaded (--no-cache" in swept.stderr
+    assert measured(tmp_path / "a").equals(measured(tmp_path / "b"))
+
+
+def test_code_of_the_user_is_not_in_the_cache(cached: Command, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "class Oldest:\n    def choose(self, blocks):\n        return blocks.age.argmax()\n"
+    )
+    done = cached("run", *CACHED, "--requests=1", "--set=ftl.victim=mine.py:Oldest")
+    assert done.stderr == ""
+    assert not files(tmp_path / "cache" / "palimpsest" / "states")
+
+
+def test_processes_share_the_cache_without_torn_files(cached: Command, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(lambda _: cached("run", *CACHED, "--json"), range(4)))
+    assert len({json.dumps(figures(each.stdout)) for each in done}) == 1
+    assert all(each.stderr.endswith((ANEW, AGAIN)) for each in done)
+    assert len(list((tmp_path / "cache" / "palimpsest" / "states").iterdir())) == 1
+
+
+def test_the_cache_has_the_place_of_the_system(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    places = {"linux": ".cache", "darwin": "Library/Caches", "freebsd14": ".cache"}
+    for system, place in places.items():
+        monkeypatch.setattr(sys, "platform", system)
+        assert states.cache_folder() == tmp_path / place / "palimpsest" / "states"
+    monkeypatch.setattr(Path, "home", lambda: Path("relative"))
+    assert states.cache_folder() is None
+    states.use_cache(1)
+    assert states.environment() == {states.FOLDER: ""}
+    states.use_none()

@@ -15,6 +15,7 @@ import pytest
 from rich.console import Console
 
 import palimpsest as ps
+from palimpsest import tables
 
 pytestmark = pytest.mark.unit
 
@@ -50,6 +51,40 @@ def test_copies_are_equal(duplicate: Any, run: ps.Result, both: ps.Comparison) -
     assert twin == run
     assert (twin.series, twin.configuration) == (run.series, run.configuration)
     assert duplicate(both) == both
+
+
+def test_files_of_tables_have_the_values_and_types_of_frames(run: ps.Result) -> None:
+    series = copy.deepcopy(run.series)
+    assert series is not None
+    series["time"]["read_p99_ns"][0] = None
+    frames, files = tables.of_series(series), dict(tables.files(series))
+    assert files.keys() == {tables.TABLES[name][0] for name in frames}
+    for name, frame in frames.items():
+        read = pl.read_parquet(io.BytesIO(files[tables.TABLES[name][0]]))
+        assert read.schema == frame.schema, name
+        assert read.equals(frame), name
+    assert frames["time"]["read_p99_ns"][0] is None
+
+
+def test_wrong_columns_of_a_table_are_refused() -> None:
+    write: Any = ps._core.parquet_table
+    with pytest.raises(ps.InputError, match="word: expected u32, u64"):
+        write([("a", "word", [1])])
+    with pytest.raises(ps.InputError, match=r"[Rr]ow"):
+        write([("a", "u32", [1]), ("b", "u32", [])])
+    with pytest.raises(OverflowError):
+        write([("a", "u32", [-1])])
+    with pytest.raises(TypeError):
+        write([("a", "text", [1])])
+    for kind, values in {
+        "u64": [2**64 - 1, None, 0],
+        "i64": [-(2**63), 7],
+        "text": ["", "\u00e9"],
+        "f64": [0.1, 1],
+    }.items():
+        read = pl.read_parquet(io.BytesIO(write([("a", kind, values)])))
+        assert read["a"].to_list() == values
+        assert read.schema == tables.types({"a": kind})
 
 
 def test_saved_and_loaded(run: ps.Result, both: ps.Comparison, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ mod plugins;
 mod policies;
 mod serve;
 mod states;
+mod tables;
 mod traces;
 mod wear;
 mod wom;
@@ -360,10 +361,17 @@ fn check(py: Python<'_>, options_json: &str) -> PyResult<String> {
 }
 
 /// Lets later runs of this process keep states of preconditioned drives: up to `memory` bytes in memory, and up to
-/// `folder_bytes` in files of `folder` unless None.
+/// `folder_bytes` in files of `folder` unless None. The folder may be the cache of the user.
 #[pyfunction]
-fn keep_states(memory: u64, folder: Option<&str>, folder_bytes: u64) -> PyResult<()> {
-    states::keep_states(memory, folder, folder_bytes).map_err(raise)
+#[pyo3(signature = (memory, folder, folder_bytes, is_cache=false))]
+fn keep_states(memory: u64, folder: Option<&str>, folder_bytes: u64, is_cache: bool) -> PyResult<()> {
+    states::keep_states(memory, folder, folder_bytes, is_cache).map_err(raise)
+}
+
+/// States loaded from the cache and stored in it since the last call.
+#[pyfunction]
+fn state_counts() -> (u64, u64) {
+    states::take_counts()
 }
 
 /// Notes about files of states since the last call, a line each.
@@ -506,12 +514,12 @@ pub fn module(module: &Bound<'_, PyModule>, layers: &'static [Entry]) -> PyResul
     module.add_class::<crash::CrashScript>()?;
     module.add_class::<crash::CrashRecording>()?;
     add_functions!(
-        module: plugins::add_library, plugins::add_policy, formats::add_format,
-        crash::drive_bytes, wom::wom_spare_needed, run,
-        serve::serve, serve::detach, images::image_seed,
-        images::image_settings, images::look_at_image, check, keep_states, state_notes, build, profile, show,
-        unread_keys, configuration_keys, traces::trace_info, traces::trace_convert, traces::trace_requests,
-        list_registry, checking::check_layer, wear::bit_error_rates, wear::life, workload_spec, version
+        module: plugins::add_library, plugins::add_policy, formats::add_format, crash::drive_bytes,
+        wom::wom_spare_needed, run,
+        serve::serve, serve::detach, images::image_seed, images::image_settings, images::look_at_image,
+        tables::parquet_table, check, keep_states, state_counts, state_notes, build, profile, show, unread_keys,
+        configuration_keys, traces::trace_info, traces::trace_convert, traces::trace_requests, list_registry,
+        checking::check_layer, wear::bit_error_rates, wear::life, workload_spec, version
     );
     Ok(())
 }

@@ -3,10 +3,9 @@
 import base64
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from operator import mul
 from typing import Any
-
-import polars as pl
 
 from ..result import Result
 from .common import Panel, Specification, label, layer, panels, part, trace
@@ -104,10 +103,7 @@ def _snapshot_axis(series: dict[str, Any]) -> tuple[str, list[float]]:
 def _mean(shares: Sequence[float], blocks: Sequence[int]) -> list[float]:
     """The share of a drive at each snapshot, in percent, from the shares of its cells."""
     cells, total = len(blocks), sum(blocks)
-    return [
-        100 * sum(share * count for share, count in zip(shares[at : at + cells], blocks, strict=True)) / total
-        for at in range(0, len(shares), cells)
-    ]
+    return [100 * sum(map(mul, shares[at : at + cells], blocks)) / total for at in range(0, len(shares), cells)]
 
 
 def _subpages(series: dict[str, Any]) -> dict[str, list[float]]:
@@ -153,28 +149,22 @@ def states(results: Sequence[Result]) -> Specification | None:
     return panels(drawn, axis)
 
 
-def _base64(numbers: pl.Series, code: str = "B") -> str:
+def _base64(numbers: Iterable[int], code: str = "B") -> str:
     """Whole numbers as bytes (`B`) or 16-bit words (`H`), lower byte first."""
-    # Without numpy, which takes longer to load than the page to write.
-    return base64.b64encode(array(code, numbers.to_list()).tobytes()).decode("ascii")
+    # Without numpy and polars, which take longer to load than the page to write.
+    return base64.b64encode(array(code, numbers).tobytes()).decode("ascii")
 
 
 def _encoded(values: Sequence[float], most: float, code: str) -> str:
     """Values from 0 to `most` as whole numbers from 0 to the greatest that the code has."""
-    scaled = pl.Series(values, dtype=pl.Float64) / (most or 1.0) * (255 if code == "B" else 65535)
-    return _base64(scaled.round(mode="half_to_even").cast(pl.UInt16), code)
+    greatest = 255 if code == "B" else 65535
+    return _base64([round(value / (most or 1.0) * greatest) for value in values], code)
 
 
-def _most(names: Sequence[str], counts: Sequence[Sequence[int]]) -> pl.Series:
+def _most(names: Sequence[str], counts: Sequence[Sequence[int]]) -> list[int]:
     """The shown state of each cell: bad or open if any block is, else the most frequent one."""
-    cells = pl.DataFrame(dict(zip(names, counts, strict=True)))
-    greatest = pl.max_horizontal(*names)
-    shown = [
-        *((pl.col(name) > 0, name) for name in ("bad", "open")),
-        *((pl.col(name) == greatest, name) for name in names),
-    ]
-    states = pl.coalesce(*(pl.when(found).then(names.index(name)) for found, name in shown))
-    return cells.select(states.cast(pl.UInt8)).to_series()
+    bad, open_ = names.index("bad"), names.index("open")
+    return [bad if cell[bad] else open_ if cell[open_] else cell.index(max(cell)) for cell in zip(*counts, strict=True)]
 
 
 def frames(result: Result) -> dict[str, Any] | None:

@@ -149,6 +149,7 @@ def outcomes(
                             watch(task["identity"], *message["progress"])  # type: ignore[misc]
                         else:
                             give(worker)
+                            states.add_counts(message["states"])  # type: ignore[arg-type]
                             yield message["outcome"]  # type: ignore[misc]
                 for worker in late(point_timeout, selector):
                     task = worker.task

@@ -34,8 +34,8 @@ def main() -> None:
     try:
         for line in sys.stdin:
             outcome = run_point(json.loads(line), progress)
-            states.say(lambda note: print(note, file=sys.stderr))
-            send({"outcome": outcome})
+            states.say_problems(lambda note: print(note, file=sys.stderr))
+            send({"outcome": outcome, "states": states.take_counts()})
     except BrokenPipeError:
         os._exit(1)
 

@@ -17,6 +17,8 @@ use crate::metrics::summary;
 use palimpsest_flash::error::Result;
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::state::{Loaded, Reader, State};
+use palimpsest_ftl::log::outside::is_outside;
+use palimpsest_ftl_api::keys::Value;
 use palimpsest_workload::request::Source;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -40,9 +42,8 @@ const TIMES: [&str; 15] = [
     "buffer.t_write_next",
 ];
 
-/// Least bytes of a state for each physical subpage, and the size up to which a state is made without asking for space.
+/// Least bytes of a state for each physical subpage.
 const LEAST_SUBPAGE_BYTES: u64 = 4;
-const SMALL: u64 = 1 << 30;
 
 /// The identity of a state.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +52,8 @@ pub struct Key {
     pub text: String,
     /// Whether the program's own sources are complete; a layer of another crate may change without them.
     pub built_in: bool,
+    /// Whether a policy of the user decides; the text has the digest of its file, but not of imported files.
+    pub own_policy: bool,
 }
 
 /// A store of states.
@@ -63,6 +66,11 @@ pub trait States {
 
     /// Whether there is space for a state of at least `bytes`, which is first made in memory.
     fn takes(&mut self, _bytes: u64) -> bool {
+        true
+    }
+
+    /// Whether another state would be stored.
+    fn has_room(&mut self) -> bool {
         true
     }
 
@@ -98,7 +106,9 @@ pub fn key(resolved: &Resolved, options: &Options) -> Option<Key> {
         return None;
     }
     let text = format!("{:?}, {}", options.precondition, settings(resolved, options)?);
-    Some(Key { text, built_in: is_built_in(&resolved.drive.ftl.name) })
+    let is_own = |(key, value): (&str, &Value)| matches!(value, Value::Text(text) if is_outside(key, text));
+    let (built_in, own_policy) = (is_built_in(&resolved.drive.ftl.name), resolved.values().any(is_own));
+    Some(Key { text, built_in, own_policy })
 }
 
 /// The settings on which a state depends, preconditioning aside; `None` if states of this kind are not kept.
@@ -130,7 +140,7 @@ pub(super) fn precondition<'a>(
     let what = &options.precondition;
     session.in_huge_pages(source.expected_requests());
     let least = session.drive.io.geometry().subpages() * LEAST_SUBPAGE_BYTES;
-    let keeps = states.is_used() && session.drive.ftl.state().is_some() && (least <= SMALL || states.takes(least));
+    let keeps = states.is_used() && session.drive.ftl.state().is_some() && states.takes(least);
     let Some(key) = key(resolved, &session.options).filter(|_| keeps) else {
         let done = write(&mut session, source, what)?;
         return Ok((session, done));
@@ -145,7 +155,9 @@ pub(super) fn precondition<'a>(
         session.in_huge_pages(source.expected_requests());
     }
     let done = write(&mut session, source, what)?;
-    if let Some(state) = save(&session, &done) {
+    if states.has_room()
+        && let Some(state) = save(&session, &done)
+    {
         states.keep(&key, state);
     }
     Ok((session, done))
