@@ -32,6 +32,9 @@ use palimpsest_sim::drive::{Command, Directives, Drive, Verifier};
 use palimpsest_workload::request::{Arrivals, Request, Source};
 use palimpsest_workload::trace::output::Recorder;
 
+/// Keys of the host that only runs of a workload read.
+const OF_RUNS: [&str; 4] = ["host.speedup", "host.fold", "host.compact", "host.iodepth"];
+
 /// The empty workload of a served drive.
 struct NoFiles;
 
@@ -174,6 +177,11 @@ impl<'a> Served<'a> {
         if !resolved.drive.namespaces.0.is_empty() {
             let what = "the clients of a served drive address one range; expected ssd.namespaces = none";
             return Err(Error::input("ssd.namespaces", what));
+        }
+        let unread = OF_RUNS.into_iter().filter_map(|key| resolved.key(key));
+        if let Some(key) = unread.into_iter().find(|key| key.source.starts_with("--set ")) {
+            let what = "the clients of a drive submit requests as they are; expected other keys";
+            return Err(Error::input(&key.source, what));
         }
         let kept = keep.is_some();
         let mounted = keep.map(|keep| session.keep_in(resolved, keep)).transpose()?.flatten();
