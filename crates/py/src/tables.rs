@@ -3,15 +3,20 @@
 //! Numbers and texts, each perhaps null. Ignored: columns of lists, which `palimpsest.files` leaves to polars.
 
 use crate::InputError;
-use parquet::basic::{Compression, ZstdLevel};
+use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::ColumnPath;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::sync::Arc;
+
+/// Level of zstd, as that of polars, and most rows of a page.
+const LEVEL: i32 = 3;
+const MOST_ROWS: usize = 1 << 20;
 
 /// A group of rows of a file in memory.
 type Group<'a> = SerializedRowGroupWriter<'a, Vec<u8>>;
@@ -69,9 +74,20 @@ pub fn parquet_table<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let lines = columns.iter().map(|(name, kind, _)| declared(name, kind)).collect::<PyResult<Vec<_>>>()?;
     let schema = parse_message_type(&format!("message table {{ {} }}", lines.concat())).map_err(wrong)?;
-    let compression = Compression::ZSTD(ZstdLevel::default());
-    let properties = Arc::new(WriterProperties::builder().set_compression(compression).build());
-    let mut writer = SerializedFileWriter::new(Vec::new(), Arc::new(schema), properties).map_err(wrong)?;
+    // Pages are compressed apart, so few large ones take less space. Whole numbers are stored as differences, because
+    // many columns are sequences or repetitions.
+    let mut properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(LEVEL).map_err(wrong)?))
+        .set_data_page_row_count_limit(MOST_ROWS)
+        .set_write_batch_size(MOST_ROWS);
+    for (name, ..) in columns.iter().filter(|(_, kind, _)| !matches!(kind.as_str(), "f64" | "text")) {
+        let column = ColumnPath::from(name.as_str());
+        properties = properties
+            .set_column_dictionary_enabled(column.clone(), false)
+            .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
+    }
+    let properties = properties.build();
+    let mut writer = SerializedFileWriter::new(Vec::new(), Arc::new(schema), Arc::new(properties)).map_err(wrong)?;
     let mut group = writer.next_row_group().map_err(wrong)?;
     for (_, kind, values) in &columns {
         write(&mut group, kind, values)?;
