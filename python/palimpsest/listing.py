@@ -3,6 +3,7 @@
 Without rich, which takes longer to load than the list takes otherwise. Ignored: letters wider than a column.
 """
 
+import contextlib
 import os
 import shutil
 import textwrap
@@ -15,8 +16,8 @@ from .commands import command
 from .options import REGISTRIES
 from .parameters import Choice
 
-_LEAST_WIDTH = 10
-"""Least columns of a description."""
+_LEAST_WIDTH = 24
+"""Least columns of a description beside the name; in a narrower terminal the description is below."""
 
 
 def render(found: Mapping[str, Sequence[tuple[str, str]]], width: int) -> str:
@@ -34,11 +35,14 @@ def render(found: Mapping[str, Sequence[tuple[str, str]]], width: int) -> str:
 def _lines(entries: Sequence[tuple[str, str]], width: int) -> list[str]:
     rows = entries or [("(none yet)", "")]
     indent = max(len(name) for name, _ in rows) + 2
+    is_narrow = width - indent < _LEAST_WIDTH
+    indent = 2 if is_narrow else indent
     lines = []
     for name, about in rows:
-        texts = textwrap.wrap(about, max(width - indent, _LEAST_WIDTH), break_on_hyphens=False) or [""]
-        lines.append(f"{click.style(name, bold=True)}{' ' * (indent - len(name))}{texts[0]}".rstrip())
-        lines += [" " * indent + text for text in texts[1:]]
+        texts = textwrap.wrap(about, max(width - indent, 1), break_on_hyphens=False) or [""]
+        head = click.style(name, bold=True)
+        first = head if is_narrow else f"{head}{' ' * (indent - len(name))}{texts[0]}".rstrip()
+        lines += [first, *(" " * indent + text for text in (texts if is_narrow else texts[1:]))]
     return lines
 
 
@@ -83,5 +87,16 @@ def list_(kind: str | None, *, as_json: bool) -> None:
         click.echo(json.dumps({each: dict(entries) for each, entries in found.items()}, indent=2))
         return
     # NO_COLOR turns escape codes off everywhere; FORCE_COLOR turns them on in a pipe, too.
-    is_coloured = False if os.environ.get("NO_COLOR") else True if os.environ.get("FORCE_COLOR") else None
-    click.echo(render(found, shutil.get_terminal_size().columns), color=is_coloured)
+    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") in ("dumb", "unknown")
+    is_coloured = False if is_plain else True if os.environ.get("FORCE_COLOR") else None
+    click.echo(render(found, _width()), color=is_coloured)
+
+
+def _width() -> int:
+    """The columns of the terminal, or 80."""
+    if os.environ.get("COLUMNS"):
+        return shutil.get_terminal_size().columns
+    for stream in range(3):  # the list may be read through a pipe
+        with contextlib.suppress(OSError):
+            return os.get_terminal_size(stream).columns or 80
+    return 80

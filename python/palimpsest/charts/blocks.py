@@ -1,6 +1,7 @@
 """Blocks over the run: erases, content and state."""
 
 import base64
+import functools
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -157,14 +158,19 @@ def _base64(numbers: Iterable[int], code: str = "B") -> str:
 
 def _encoded(values: Sequence[float], most: float, code: str) -> str:
     """Values from 0 to `most` as whole numbers from 0 to the greatest that the code has."""
-    greatest = 255 if code == "B" else 65535
-    return _base64([round(value / (most or 1.0) * greatest) for value in values], code)
+    greatest, most = 255 if code == "B" else 65535, most or 1.0
+    return _base64([round(value / most * greatest) for value in values], code)
 
 
 def _most(names: Sequence[str], counts: Sequence[Sequence[int]]) -> list[int]:
     """The shown state of each cell: bad or open if any block is, else the most frequent one."""
     bad, open_ = names.index("bad"), names.index("open")
-    return [bad if cell[bad] else open_ if cell[open_] else cell.index(max(cell)) for cell in zip(*counts, strict=True)]
+
+    @functools.cache
+    def shown(cell: tuple[int, ...]) -> int:
+        return bad if cell[bad] else open_ if cell[open_] else cell.index(max(cell))
+
+    return list(map(shown, zip(*counts, strict=True)))
 
 
 def frames(result: Result) -> dict[str, Any] | None:
