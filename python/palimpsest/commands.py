@@ -56,8 +56,11 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Returns the command of this name, if known."""
-        if self.load and cmd_name not in self.commands and (loaded := self.load(cmd_name)):
-            self.add_command(loaded, cmd_name)
+        if self.load and cmd_name not in self.commands:
+            # Of a wrong name click suggests loaded commands.
+            for name in (cmd_name,) if cmd_name in self.names else self.names:
+                if loaded := self.load(name):
+                    self.add_command(loaded, name)
         return super().get_command(ctx, cmd_name)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002

@@ -269,7 +269,8 @@ def test_interrupt_keeps_what_is_finished(begun: subprocess.Popen[str], tmp_path
     begun.send_signal(signal.SIGINT)
     output, said = begun.communicate(timeout=60)
     assert (begun.returncode, output) == (130, "")
-    assert said.splitlines() == [
+    # A slow machine also prints lines of progress.
+    assert [line for line in said.splitlines() if not line.startswith("points: ")] == [
         f"2 of 6 points are kept in {tmp_path}/s; the same command resumes", "interrupted",
     ]  # fmt: skip
     assert len(workers) >= 4
