@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::sync::Arc;
 
-/// Level of zstd, as that of polars, and most rows of a page.
+/// Level of zstd, which polars uses too, and most rows of a page.
 const LEVEL: i32 = 3;
 const MOST_ROWS: usize = 1 << 20;
 
@@ -33,7 +33,7 @@ fn declared(name: &str, kind: &str) -> PyResult<String> {
     })
 }
 
-/// Writes a list as the next column, whose line in the schema is that of `kind`.
+/// Writes a list as the next column, declared with `kind`.
 fn write(group: &mut Group<'_>, kind: &str, values: &Bound<'_, PyAny>) -> PyResult<()> {
     match kind {
         // The schema declares unsigned numbers, so bits are copied.
