@@ -228,10 +228,10 @@ fn wrong_calls_are_one_line_and_change_nothing() {
     assert!(wrong(small("page").set("ftl.wrong", "1")).contains("ftl.wrong"));
     small("page").set("ftl.victim", "nothing").set("ftl.victim", "fifo").build().expect("the later call wins");
     assert!(wrong(small("page").set("ftl.merge_limit", "1")).contains("ftl.merge_limit"));
-    for key in ["host.speedup", "host.fold", "host.compact", "host.iodepth"] {
-        let value = if key == "host.compact" { "1MiB" } else if key == "host.fold" { "true" } else { "4" };
-        let expected = format!("--set {key}={value}: the clients of a drive submit requests as they are");
-        assert!(wrong(small("page").set(key, value)).starts_with(&expected));
+    for (key, value) in [("speedup", "4"), ("fold", "true"), ("compact", "1MiB"), ("iodepth", "4")] {
+        let refused = wrong(small("page").set(&format!("host.{key}"), value));
+        let expected = format!("--set host.{key}={value}: the clients of a drive submit requests as they are");
+        assert!(refused.starts_with(&expected), "{refused}");
     }
     assert!(wrong(Drive::builder("nothing")).contains("nothing"));
     assert!(wrong(small("page").precondition("full")).contains("fill:PERCENT"));
