@@ -277,8 +277,31 @@ def test_workers_get_the_file_of_a_policy(engine: str, tmp_path: Path, request: 
     same_figures(list(engines.find(engine, address)(tasks, address, 1, lambda *_: None)))
 
 
+@pytest.mark.parametrize(("losses", "wrong"), [(3, False), (4, True)])
+def test_an_outcome_lost_with_a_worker_is_computed_again(
+    losses: int, wrong: bool, dask: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks, left, outcome = tasks_with_a_policy(tmp_path), [losses], dask_engine._outcome
+
+    def losing(future: object, of: task.Task) -> task.Outcome:
+        if of["identity"] == tasks[0]["identity"] and left[0]:
+            left[0] -= 1
+            raise FutureCancelledError("palimpsest-1", "lost")
+        return outcome(future, of)
+
+    monkeypatch.setattr(dask_engine, "_outcome", losing)
+    found = list(dask_engine.outcomes(tasks, dask.arguments[3], 1, lambda *_: None))
+    if wrong:
+        (failed,) = [each for each in found if each["status"] == "failed"]
+        assert failed["identity"] == tasks[0]["identity"]
+        assert "the worker with the outcome was lost 4 times" in failed["error"]["text"]
+    else:
+        same_figures(found)
+
+
 def test_a_lost_scheduler_is_one_line(file: Path, dask: Cluster, tmp_path: Path) -> None:
     """The last test that uses the cluster, which is gone afterwards."""
+    file.write_text(MIDDLE.replace("n=3e5", "n=2e6") + "[[points]]\nrequests = 500\n")
     command: list[str | Path] = [COMMAND, "sweep", file, "--out", tmp_path / "far", *dask.arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         wait_for(lambda: process.poll() is not None or list((tmp_path / "far" / "points").glob("*.json")))

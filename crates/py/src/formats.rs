@@ -16,7 +16,7 @@ type Failure = Arc<Mutex<Option<io::Error>>>;
 /// the reason.
 #[pyfunction]
 pub fn add_format(name: &str, owner: &str) -> PyResult<()> {
-    if outside::added().iter().any(|format| format.name == name) {
+    if outside::named(name).is_some() {
         return Err(InputError::new_err(format!("a plug-in has a trace format called {name}; expected another name")));
     }
     let [name, about] = [name.to_owned(), format!("of the plug-in {owner}")].map(|text| &*text.leak());
@@ -25,7 +25,7 @@ pub fn add_format(name: &str, owner: &str) -> PyResult<()> {
 
 /// True if `format` names a format in Python.
 pub fn is_python(format: Option<&str>) -> bool {
-    format.is_some_and(|format| outside::added().iter().any(|added| added.name == format))
+    format.and_then(outside::named).is_some()
 }
 
 fn records(name: &'static str, trace: Box<dyn Read + Send>) -> Box<dyn Read + Send> {

@@ -195,15 +195,14 @@ pub fn open_trace(input: Box<dyn Read + Send>, name: &str, options: &TraceOption
             "--from is given too, which names a format; expected only one of the two",
         ));
     }
-    let outside = outside::added().into_iter().find(|format| options.format.as_deref() == Some(format.name));
-    if let Some(format) = outside {
+    if let Some(format) = options.format.as_deref().and_then(outside::named) {
         let input::Decompressed { reader, compression } = input::decompress(input, name)?;
         let reader = (format.records)(format.name, reader);
         let lines = LineReader::new(input::Decompressed { reader, compression }, name);
         let opened = Opened { lines, skip_bad: options.skip_bad, file_names: false, recognised_from: None };
         return records::open(opened, outside::Given(format.name));
     }
-    let forced = options.format.as_deref().map(find_forced).transpose()?;
+    let forced = options.format.as_deref().map(|format| find_named("--from", format)).transpose()?;
     let mapped = options.columns.as_deref().map(mapped::Mapped::parse).transpose()?;
     let mut lines = LineReader::new(input::decompress(input, name)?, name);
     let head = lines.read_head();
@@ -252,13 +251,14 @@ pub fn open_trace_file(mut input: Box<dyn ReadSeek>, name: &str, options: &Trace
     }
 }
 
-fn find_forced(name: &str) -> Result<&'static Format> {
+/// The format that the user named with `option`.
+fn find_named(option: &str, name: &str) -> Result<&'static Format> {
     Format::named(name).ok_or_else(|| {
         let added = outside::added();
         let names = FORMATS.iter().map(|format| format.name).chain(added.iter().map(|format| format.name));
         let expected = palimpsest_flash::keys::expected_name(name, names, "traces");
         let what = format!("unknown trace format {name:?}{expected}");
-        Error::input(format!("--from {name}"), what)
+        Error::input(format!("{option} {name}"), what)
     })
 }
 

@@ -2,13 +2,16 @@
 
 Dask moves the points of a lost worker to others, and gives a point up after four lost workers
 (`distributed.scheduler.allowed-failures`). A point has no effect except its outcome, so running a point twice is
-harmless; each outcome is taken once. When the sweep ends early or is killed, running points end within a second.
+harmless; each outcome is taken once. An outcome may also be lost with the worker that computed it, while the scheduler
+lives: such a point runs again, as often as Dask would move it. When the sweep ends early or is killed, running points
+end within a second.
 """
 
 import asyncio
 import contextlib
 import logging
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
 from typing import Any
@@ -20,6 +23,10 @@ from distributed.scheduler import KilledWorker
 from ..errors import Error, InputError
 from .cluster import PATIENCE_S, answers
 from .task import Outcome, Task, Watch, lost, run_point
+
+_GONE = (CommClosedError, TimeoutError, CancelledError, asyncio.CancelledError)
+"""Errors of a lost outcome, or of a lost scheduler."""
+_MOST_MOVES = 3
 
 
 class _Unwanted(BaseException):
@@ -67,24 +74,35 @@ def _outcomes(client: Client, tasks: Sequence[Task], address: str | None, jobs: 
     name = uuid.uuid4().hex[:8]  # keeps tasks of other sweeps apart
     waiting = iter(tasks)
     running: dict[Any, Task] = {}
+    runs: Counter[str] = Counter()
 
-    def submit() -> list[Any]:
-        task = next(waiting, None)
+    def submit(task: Task | None) -> list[Any]:
         if task is None:
             return []
-        future = client.submit(_run, task, key=f"palimpsest-{name}-{task['identity']}", pure=False)
+        identity = str(task["identity"])
+        future = client.submit(_run, task, key=f"palimpsest-{name}-{identity}-{runs[identity]}", pure=False)
+        runs[identity] += 1
         running[future] = task
         return [future]
 
     try:
-        first = [future for _ in range(jobs or len(tasks)) for future in submit()]
+        first = [future for _ in range(jobs or len(tasks)) for future in submit(next(waiting, None))]
         finished = as_completed(first, loop=client.loop, raise_errors=False)
         for future in finished:
             task = running.pop(future)
-            outcome = _outcome(future, task)
-            finished.update(submit())
+            try:
+                outcome = _outcome(future, task)
+            except _GONE:
+                if not answers(str(address)):
+                    raise
+                times = runs[str(task["identity"])]
+                if times <= _MOST_MOVES:
+                    finished.update(submit(task))
+                    continue
+                outcome = lost(task, f"the worker with the outcome was lost {times} times, perhaps for lack of memory")
+            finished.update(submit(next(waiting, None)))
             yield outcome
-    except (CommClosedError, TimeoutError, CancelledError, asyncio.CancelledError) as error:
+    except _GONE as error:
         raise Error(f"--address {address}: the scheduler is gone; finished points are kept") from error
     finally:
         with contextlib.suppress(Exception):

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::line_format::{Holds, LineFormat, Names};
-use super::{Format, names_of};
+use super::{Format, names_of, outside};
 use crate::request::{Directives, Request, RequestKind};
 use palimpsest_flash::command::ZoneAction;
 use palimpsest_flash::error::{Error, Result};
@@ -86,7 +86,8 @@ impl Target {
             _ => (lower.as_str(), Compression::Plain),
         };
         let format = match format {
-            Some(format) => super::find_forced(format)?,
+            Some(format) if outside::named(format).is_some() => return Err(only_read(name, format)),
+            Some(format) => super::find_named("--format", format)?,
             None => {
                 let ending = stem.rsplit_once('.').map_or("", |(_, ending)| ending);
                 Format::of_ending(ending).ok_or_else(|| {
@@ -99,9 +100,7 @@ impl Target {
             }
         };
         if format.create.is_none() {
-            let written = names_of(|format| format.create.is_some());
-            let what = format!("{} traces are only read; expected --format with one of {written}", format.name);
-            return Err(Error::input(name, what));
+            return Err(only_read(name, format.name));
         }
         if compression != Compression::Plain && !format.is_text {
             let what = format!("{} files are compressed within; expected a name without .gz and .zst", format.name);
@@ -109,6 +108,11 @@ impl Target {
         }
         Ok(Target { format, compression })
     }
+}
+
+fn only_read(file: &str, format: &str) -> Error {
+    let written = names_of(|format| format.create.is_some());
+    Error::input(file, format!("{format} traces are only read; expected --format with one of {written}"))
 }
 
 impl Recorder {

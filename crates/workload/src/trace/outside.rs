@@ -38,6 +38,11 @@ pub fn added() -> Vec<Outside> {
     ADDED.read().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
+/// The added format called `name`.
+pub fn named(name: &str) -> Option<Outside> {
+    added().into_iter().find(|format| format.name == name)
+}
+
 /// Adds a format for the rest of the process.
 ///
 /// # Errors

@@ -1,6 +1,7 @@
 //! Tests: records of a program become requests by the rules of all formats; wrong records and names are errors.
 
 use super::*;
+use crate::trace::output::Target;
 use crate::trace::{TraceOptions, open_trace};
 use std::io::{Cursor, Write};
 
@@ -49,5 +50,8 @@ fn records_of_a_program_are_requests() {
     assert!(wrong("1 0 512 4 0\n").contains(kind));
     assert!(wrong("9000000000 0 512 0 0\n1 0 512 0 0\n").starts_with("t:2: record: "));
     assert!(wrong("").contains("the file holds no request"));
+    let output = Target::of_name("x.csv", Some("numbers")).map(drop).unwrap_err().to_string();
+    assert!(output.starts_with("x.csv: numbers traces are only read; expected --format with one of csv, "));
+    assert!(Target::of_name("x", Some("csw")).map(drop).unwrap_err().to_string().starts_with("--format csw: "));
     assert!(requests("", "numbres").unwrap_err().contains("did you mean numbers?"));
 }
