@@ -20,6 +20,7 @@ pub mod outcome;
 pub mod own;
 mod pairs;
 pub mod part;
+mod prefetches;
 mod probes;
 pub mod rules;
 mod runs;
@@ -32,7 +33,6 @@ mod undo;
 pub mod wear;
 
 use crate::geometry::{Divisor, Geometry};
-use crate::prefetch::prefetch;
 pub use counters::NandCounters;
 use data::{Data, Payload, PayloadStore};
 use faults::Faults;
@@ -245,13 +245,6 @@ impl Nand {
     pub fn logical(&self, psn: u32) -> u32 {
         let ppn = self.widths.subpages_per_page.divide(psn);
         if self.programs[ppn as usize] == 0 { UNWRITTEN } else { self.logical[psn as usize] }
-    }
-
-    /// Prefetches the memory of [`Self::logical`] for physical subpage `psn`.
-    #[inline]
-    pub fn prefetch_logical(&self, psn: u32) {
-        prefetch(&self.logical, psn as usize);
-        prefetch(&self.programs, self.widths.subpages_per_page.divide(psn) as usize);
     }
 
     /// Logical numbers in the out-of-band areas of page `ppn`; empty if erased.

@@ -158,8 +158,7 @@ macro_rules! keeps_state {
 
 /// A classifier that reads requests before the drive serves them, many at a time.
 pub trait ClassifyAhead {
-    /// Sets the class of each of `commands`, which arrive at `arrivals` after the start of the measured run. Must be
-    /// called once for every command of the host, in order.
+    /// Sets the class of `commands`, which arrive at `arrivals` of the run. Must be called once for each, in order.
     fn classify_ahead(&mut self, arrivals: &[Nanos], commands: &mut [Command]);
 }
 
@@ -190,8 +189,12 @@ pub trait Ftl: Send {
     /// Announces a later request for `extent` (`soon`: only a few requests come before). A layer may prefetch memory.
     fn expect(&self, _extent: Extent, _soon: bool) {}
 
-    /// The classifier that must read each request before [`Self::write`], if the layer has one; `None` for layers that
-    /// classify writes themselves, or not at all.
+    /// The physical subpage with the first unit of `extent`, if the layer knows, so that the content is prefetched.
+    fn locate_ahead(&self, _extent: Extent) -> Option<u32> {
+        None
+    }
+
+    /// The classifier that must read each request before [`Self::write`]; `None` if the layer needs none.
     fn classifier_ahead(&mut self) -> Option<&mut dyn ClassifyAhead> {
         None
     }
@@ -230,8 +233,7 @@ pub trait Ftl: Send {
     /// does.
     ///
     /// # Errors
-    /// Passes on every [`palimpsest_flash::nand::Halt`] of flash. A layer itself may return only
-    /// [`palimpsest_flash::nand::Halt::NoSpace`].
+    /// Every [`palimpsest_flash::nand::Halt`] of flash; of the layer only [`palimpsest_flash::nand::Halt::NoSpace`].
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()>;
 
     /// Writes `units` units from `first` on, in whole pages, with the same effect as one [`Self::write`] per page. Only
@@ -251,15 +253,13 @@ pub trait Ftl: Send {
     /// As [`Self::write`].
     fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()>;
 
-    /// Unmaps the whole units of `extent`: later reads must return zeros. The drive journals the trim
-    /// ([`palimpsest_flash::nand::Nand::note_trimmed`]), so the layer need not.
+    /// Unmaps the whole units of `extent`: later reads must return zeros. The drive, not the layer, journals the trim.
     ///
     /// # Errors
     /// As [`Self::write`].
     fn trim(&mut self, io: &mut Io, extent: Extent) -> Flash<()>;
 
-    /// Programs all buffered units. The request must not complete before they are programmed (its gate as for
-    /// [`Self::write`]).
+    /// Programs all buffered units. The request must not complete before (its gate as for [`Self::write`]).
     ///
     /// # Errors
     /// As [`Self::write`].

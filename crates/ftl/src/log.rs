@@ -369,6 +369,13 @@ impl<M: Map> Log<M> {
         }
     }
 
+    /// The first physical subpage of `unit` on flash. Reads the map entry, which should have been prefetched before.
+    #[inline]
+    pub fn locate_ahead(&self, unit: u32) -> Option<u32> {
+        let physical = if unit < self.map.units() { self.map.locate(unit) } else { return None };
+        (physical < IN_OPEN_PAGE).then(|| physical * self.shape.unit_subpages)
+    }
+
     /// The page of physical unit `physical`, and the subpages of the unit in that page.
     #[inline]
     pub fn place(&self, physical: u32) -> (u32, SubpageMask) {

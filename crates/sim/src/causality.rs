@@ -25,11 +25,12 @@
 
 use palimpsest_flash::nand::{Nand, TORN};
 use palimpsest_flash::units::Nanos;
-use palimpsest_ftl_api::plan::ledger::{Barrier, Call, Fact, Ledger, Noted, Promise, Source};
-use palimpsest_ftl_api::plan::{CAUSE_NAMES, Io, Operation, OperationKind};
+use palimpsest_ftl_api::plan::ledger::{Barrier, Call, Items, Ledger, Noted, Promise, Source, Stored};
+use palimpsest_ftl_api::plan::{CAUSE_NAMES, Io, OperationKind};
 use palimpsest_ftl_api::{Durability, Guarantee};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
+use std::ops::Range;
 
 /// Number of events that an error lists.
 const SHOWN: usize = 8;
@@ -44,6 +45,7 @@ enum State {
     Ended,
 }
 
+#[derive(Clone, Copy)]
 struct Tracked {
     noted: Noted,
     state: State,
@@ -52,17 +54,93 @@ struct Tracked {
 }
 
 /// A copy on flash: program number and content number.
-#[derive(Debug, Clone, Copy, Default)]
-struct Copy {
-    program: u64,
-    content: u64,
+type Copy = (u64, u64);
+
+/// A list of [`Call`] over many calls. Entries leave in the order in which they came, with their operations.
+struct List<T> {
+    items: VecDeque<T>,
+    /// Number of the first of `items`, modulo 2^32.
+    base: u32,
+}
+
+impl<T: std::marker::Copy + 'static> List<T> {
+    fn new() -> Self {
+        List { items: VecDeque::new(), base: 0 }
+    }
+
+    /// Number of the next entry.
+    #[inline]
+    fn end(&self) -> u32 {
+        self.base.wrapping_add(self.items.len() as u32)
+    }
+
+    #[inline]
+    fn take(&mut self, list: &mut Vec<T>) {
+        if !list.is_empty() {
+            self.items.extend(&*list);
+            list.clear();
+        }
+    }
+
+    #[inline]
+    fn drop_first(&mut self, Items { count, .. }: Items) {
+        if count > 0 {
+            self.items.drain(..count as usize);
+            self.base = self.base.wrapping_add(count);
+        }
+    }
+
+    #[inline]
+    fn of(&self, Items { first, count }: Items) -> impl Iterator<Item = T> {
+        let first = first.wrapping_sub(self.base) as usize;
+        let range: Range<usize> = if count == 0 { 0..0 } else { first..first + count as usize };
+        self.items.range(range).copied()
+    }
+}
+
+/// The lists of the operations that have not ended.
+struct Lists {
+    sources: List<Source>,
+    stored: List<Stored>,
+    held: List<(u32, u64)>,
+    orders: List<u64>,
+}
+
+impl Lists {
+    /// Adds the lists of `call`, whose operations then name the entries here.
+    fn accept(&mut self, call: &mut Call) {
+        let [sources, stored, held, orders] =
+            [self.sources.end(), self.stored.end(), self.held.end(), self.orders.end()];
+        for noted in &mut call.noted {
+            noted.sources.first = noted.sources.first.wrapping_add(sources);
+            noted.stored.first = noted.stored.first.wrapping_add(stored);
+            noted.held.first = noted.held.first.wrapping_add(held);
+            noted.orders.first = noted.orders.first.wrapping_add(orders);
+        }
+        self.sources.take(&mut call.sources);
+        self.stored.take(&mut call.stored);
+        self.held.take(&mut call.held);
+        self.orders.take(&mut call.orders);
+    }
+
+    /// Removes the entries of `noted`, the first operation.
+    #[inline]
+    fn drop_first(&mut self, noted: &Noted) {
+        self.sources.drop_first(noted.sources);
+        self.stored.drop_first(noted.stored);
+        self.held.drop_first(noted.held);
+        self.orders.drop_first(noted.orders);
+    }
 }
 
 /// The condition for the completion of a request.
+#[derive(Default)]
 enum Pledge {
-    Read(Promise),
+    #[default]
+    None,
+    Read,
     /// A write; true: with FUA.
-    Write(Promise, bool),
+    Write(bool),
     /// Logical subpages, each with the program that must have ended.
     Flush(Vec<(u32, Copy)>),
 }
@@ -72,21 +150,27 @@ pub struct Causality {
     guarantee: Guarantee,
     /// Operations that have not ended, and some that have.
     operations: VecDeque<Tracked>,
+    lists: Lists,
     /// Number in the plan of the first of `operations`.
     base: u64,
-    /// For each logical subpage, the newest copy whose program has ended, and the newest planned copy.
+    /// For each logical subpage, the newest copy whose program has ended; empty if data is protected and writes are
+    /// acknowledged from a buffer.
     ended: Vec<Copy>,
-    planned: Vec<Copy>,
-    /// Logical subpages where the two differ, if flushes must wait for them.
-    under_way: BTreeSet<u32>,
+    /// If `ended` is empty: logical subpages of writes with FUA that have not completed, each with the number of such
+    /// writes and the newest copy whose program has ended since.
+    forced: BTreeMap<u32, (u32, Copy)>,
+    /// The newest planned copy of logical subpages where no such program has ended, if flushes must wait for them.
+    under_way: BTreeMap<u32, Copy>,
     /// First logical subpage that flushes need not wait for: from here on is the layer's own map, which recovery
     /// rebuilds.
     pub flushed: u32,
-    pledges: BTreeMap<u32, Pledge>,
+    /// By number of the request, with its promise.
+    pledges: Vec<(Pledge, Promise)>,
     /// Operations that started in the present event, with the barriers that they must follow.
     barred: Vec<(u64, Barrier)>,
-    /// The last changes of state, each with operation, number and time.
-    recent: VecDeque<(Operation, u64, State, Nanos)>,
+    /// The last changes of state, the latest before `changes`.
+    recent: [Option<Tracked>; SHOWN],
+    changes: usize,
     violation: Option<String>,
 }
 
@@ -95,26 +179,38 @@ impl Causality {
     /// `guarantee`.
     pub fn new(nand: &Nand, next: u64, guarantee: Guarantee, addresses: u64) -> Self {
         let subpages = nand.geometry().subpages() as u32;
-        let mut ended = vec![Copy::default(); addresses.max(subpages.into()) as usize];
-        for psn in 0..subpages {
+        let needed = !guarantee.protected || guarantee.durable == Durability::Programmed;
+        let copies = if needed { addresses.max(subpages.into()) as usize } else { 0 };
+        // Zeroed new memory costs nothing until it is touched.
+        let mut ended: Vec<Copy> = vec![(0, 0); copies];
+        // Only the fourth law needs the copies of before, and not for protected data.
+        for psn in 0..if guarantee.protected { 0 } else { subpages } {
             let (lsn, program) = (nand.logical(psn), nand.sequence(psn));
-            if lsn < TORN && ended[lsn as usize].program < program {
-                ended[lsn as usize].program = program;
+            if lsn < TORN {
+                ended[lsn as usize].0 = ended[lsn as usize].0.max(program);
             }
         }
         Causality {
             guarantee,
             operations: VecDeque::new(),
+            lists: Lists { sources: List::new(), stored: List::new(), held: List::new(), orders: List::new() },
             base: next,
-            planned: ended.clone(),
             ended,
-            under_way: BTreeSet::new(),
+            forced: BTreeMap::new(),
+            under_way: BTreeMap::new(),
             flushed: u32::MAX,
-            pledges: BTreeMap::new(),
+            pledges: Vec::new(),
             barred: Vec::new(),
-            recent: VecDeque::new(),
+            recent: [None; SHOWN],
+            changes: 0,
             violation: None,
         }
+    }
+
+    /// True if a law is broken.
+    #[inline]
+    pub fn is_violated(&self) -> bool {
+        self.violation.is_some()
     }
 
     /// True if writes are acknowledged from a buffer that survives a power cut.
@@ -127,40 +223,51 @@ impl Causality {
         self.violation.take()
     }
 
-    /// Adds the operations of a call that the layer has finished. Returns the promise of the call.
-    pub fn accept(&mut self, call: Call, ledger: &mut Ledger, now: Nanos) -> Promise {
-        if let Some(what) = call.violation {
-            let last = call.noted.last().map_or_else(|| "the request".into(), name);
+    /// Takes the operations of a call that the layer has finished.
+    pub fn accept(&mut self, call: &mut Call, ledger: &mut Ledger, now: Nanos) {
+        if let Some(what) = call.violation.take() {
+            let last = call.noted.last().map_or_else(|| "the request".into(), describe);
             self.accuse(format!("{what}, in the call that planned {last} at {now} ns"));
         }
         let flushes = self.flushes_wait();
-        for noted in call.noted {
-            if let Fact::Program { stored, .. } = &noted.fact {
-                for piece in stored {
-                    self.planned[piece.lsn as usize] = Copy { program: noted.number, content: piece.content };
-                    if flushes {
-                        self.under_way.insert(piece.lsn);
-                    }
-                }
+        self.lists.accept(call);
+        for noted in call.noted.drain(..) {
+            if flushes {
+                let stored = self.lists.stored.of(noted.stored);
+                self.under_way.extend(stored.map(|piece| (piece.lsn, (noted.number, piece.content))));
             }
             self.operations.push_back(Tracked { noted, state: State::Waits, at: now });
         }
-        while self.operations.front().is_some_and(|first| first.state == State::Ended) {
+        while let Some(Tracked { noted, state: State::Ended, .. }) = self.operations.front() {
+            self.lists.drop_first(noted);
             self.operations.pop_front();
             self.base += 1;
         }
         ledger.ended_before(self.base);
-        call.promise
+    }
+
+    /// Registers `pledge` for request `id`, with `promise`.
+    fn register(&mut self, id: u32, pledge: Pledge, promise: &Promise) {
+        if self.pledges.len() <= id as usize {
+            self.pledges.resize_with(id as usize + 1, Default::default);
+        }
+        let (of_request, own) = &mut self.pledges[id as usize];
+        *of_request = pledge;
+        own.sources.clone_from(&promise.sources);
+        own.stored.clone_from(&promise.stored);
     }
 
     /// Registers read `id`, which must not complete before `promise` holds.
-    pub fn read(&mut self, id: u32, promise: Promise) {
-        self.pledges.insert(id, Pledge::Read(promise));
+    pub fn read(&mut self, id: u32, promise: &Promise) {
+        self.register(id, Pledge::Read, promise);
     }
 
     /// Registers write `id`, which must not complete before `promise` holds, with `fua` not before its programs end.
-    pub fn write(&mut self, id: u32, promise: Promise, fua: bool) {
-        self.pledges.insert(id, Pledge::Write(promise, fua));
+    pub fn write(&mut self, id: u32, promise: &Promise, fua: bool) {
+        if fua && self.ended.is_empty() {
+            promise.stored.iter().for_each(|piece| self.forced.entry(piece.lsn).or_default().0 += 1);
+        }
+        self.register(id, Pledge::Write(fua), promise);
     }
 
     /// True if a flush must wait for programs.
@@ -171,9 +278,8 @@ impl Causality {
     /// Registers flush `id`, which must wait for everything written before.
     pub fn flush(&mut self, id: u32) {
         if self.flushes_wait() {
-            let all = self.under_way.range(..self.flushed).map(|&lsn| (lsn, self.planned[lsn as usize]));
-            let all = all.collect();
-            self.pledges.insert(id, Pledge::Flush(all));
+            let all = self.under_way.range(..self.flushed).map(|(&lsn, &copy)| (lsn, copy)).collect();
+            self.register(id, Pledge::Flush(all), &Promise::default());
         }
     }
 
@@ -182,30 +288,27 @@ impl Causality {
     }
 
     /// Records that operation `order` has reached `state` at `now`.
+    #[inline]
     fn advance(&mut self, order: u64, state: State, now: Nanos) {
         let index = (order - self.base) as usize;
         let Some(tracked) = self.operations.get_mut(index) else { return };
         (tracked.state, tracked.at) = (state, now);
-        if self.recent.len() == SHOWN {
-            self.recent.pop_front();
-        }
-        self.recent.push_back((tracked.noted.operation, tracked.noted.number, state, now));
+        self.recent[self.changes % SHOWN] = Some(*tracked);
+        self.changes += 1;
     }
 
     /// Records that operation `order` starts at `now`; the transfer of a program ends at `loaded`.
     pub fn started(&mut self, order: u64, now: Nanos, loaded: Nanos) {
-        if self.violation.is_none()
-            && let Some(why) = self.too_early(order, loaded)
-        {
-            let what = self.tracked(order).map(|tracked| name(&tracked.noted)).unwrap_or_default();
-            self.accuse(format!("{what} starts at {now} ns, {why}"));
-        }
-        if let Some(Fact::Program { barrier, .. } | Fact::Erase { barrier, .. }) =
-            self.tracked(order).map(|tracked| &tracked.noted.fact)
-            && (!barrier.gate.is_none() || barrier.until > self.base)
-            && !self.guarantee.protected
-        {
-            self.barred.push((order, *barrier));
+        if let Some(&Tracked { ref noted, .. }) = self.tracked(order) {
+            if self.violation.is_none()
+                && let Some(why) = self.too_early(noted, loaded)
+            {
+                let what = describe(noted);
+                self.accuse(format!("{what} starts at {now} ns, {why}"));
+            } else if (!noted.barrier.gate.is_none() || noted.barrier.until > self.base) && !self.guarantee.protected {
+                let barrier = noted.barrier;
+                self.barred.push((order, barrier));
+            }
         }
         self.advance(order, State::Runs, now);
     }
@@ -213,58 +316,47 @@ impl Causality {
     /// Records that the last page of the word line of program `order` reaches the die at `loaded`, after the start.
     pub fn loaded(&mut self, order: u64, loaded: Nanos) {
         let Some(Tracked { noted, .. }) = self.tracked(order) else { return };
-        let Fact::Program { sources, .. } = &noted.fact else { return };
-        if let Some(&early) = sources.iter().find(|&&source| !self.has_come(source, State::Arrived, loaded)) {
-            let what =
-                format!("{} has its data by {loaded} ns, before that is there: {}", name(noted), self.source(early));
+        let early = self.lists.sources.of(noted.sources).find(|&source| !self.has_come(source, State::Arrived, loaded));
+        if let Some(early) = early {
+            let what = describe(noted);
+            let what = format!("{what} has its data by {loaded} ns, before that is there: {}", self.source(early));
             self.accuse(what);
         }
     }
 
-    /// The reason why operation `order` may not start yet.
-    fn too_early(&self, order: u64, loaded: Nanos) -> Option<String> {
-        let tracked = self.tracked(order)?;
-        match &tracked.noted.fact {
-            Fact::Read { located, stored } => {
-                if let Some(early) = located.filter(|&source| !self.has_come(source, State::Arrived, loaded)) {
-                    return Some(format!("before it is known where its data is: {}", self.source(early)));
-                }
-                let early = stored.iter().find(|&&by| !self.has_come(Source::Read(by), State::Ended, loaded))?;
-                Some(format!("before what it reads is programmed: {}", self.progress(*early)))
+    /// The reason why an operation may not start yet.
+    #[inline]
+    fn too_early(&self, noted: &Noted, loaded: Nanos) -> Option<String> {
+        if noted.kind == OperationKind::Read {
+            if let Some(early) = noted.located.filter(|&source| !self.has_come(source, State::Arrived, loaded)) {
+                return Some(format!("before it is known where its data is: {}", self.source(early)));
             }
-            Fact::Program { sources, held, behind, .. } => {
-                if let Some(early) = self.overtakes(behind) {
-                    return Some(early);
-                }
-                let early = sources.iter().find(|&&source| !self.has_come(source, State::Arrived, loaded));
-                match early {
-                    Some(&Source::Read(read)) => Some(format!("before its data is there: {}", self.progress(read))),
-                    Some(&Source::Link(at)) => {
-                        Some(format!("and has its data by {loaded} ns, before the host link brings it at {at} ns"))
-                    }
-                    None => self.destroys(held),
-                }
-            }
-            Fact::Erase { held, behind, .. } => self.overtakes(behind).or_else(|| self.destroys(held)),
+            let mut stored = self.lists.orders.of(noted.orders);
+            let early = stored.find(|&by| !self.has_come(Source::Read(by), State::Ended, loaded))?;
+            return Some(format!("before what it reads is programmed: {}", self.progress(early)));
         }
-    }
-
-    /// A message if an operation of `behind`, planned earlier on the same block, has not started.
-    fn overtakes(&self, behind: &[u64]) -> Option<String> {
-        let early = behind.iter().find(|&&order| !self.has_come(Source::Read(order), State::Runs, 0))?;
-        Some(format!("before what was planned before it on its block: {}", self.progress(*early)))
+        let mut behind = self.lists.orders.of(noted.orders);
+        if let Some(early) = behind.find(|&order| !self.has_come(Source::Read(order), State::Runs, 0)) {
+            return Some(format!("before what was planned before it on its block: {}", self.progress(early)));
+        }
+        let mut sources = self.lists.sources.of(noted.sources);
+        match sources.find(|&source| !self.has_come(source, State::Arrived, loaded)) {
+            Some(Source::Read(read)) => Some(format!("before its data is there: {}", self.progress(read))),
+            Some(Source::Link(at)) => {
+                Some(format!("and has its data by {loaded} ns, before the host link brings it at {at} ns"))
+            }
+            None => self.destroys(noted.held),
+        }
     }
 
     /// A message if destroying `held` would lose data.
-    fn destroys(&self, held: &[(u32, u64)]) -> Option<String> {
+    fn destroys(&self, held: Items) -> Option<String> {
         if self.guarantee.protected {
             return None;
         }
-        let lost = held.iter().find(|(lsn, by)| self.ended[*lsn as usize].program == *by);
-        lost.map(|&(lsn, _)| {
-            let newer = self.planned[lsn as usize].program;
-            let newer = self.operations.iter().position(|other| other.noted.number == newer);
-            let newer = newer.map_or("no other copy is planned".into(), |at| self.progress(self.base + at as u64));
+        let lost = self.lists.held.of(held).find(|&(lsn, by)| self.ended[lsn as usize].0 == by);
+        lost.map(|(lsn, _)| {
+            let newer = self.newest_of(lsn).map_or("no other copy is planned".into(), |order| self.progress(order));
             format!("while its block holds all that is safe of logical subpage {lsn}: {newer}")
         })
     }
@@ -286,7 +378,7 @@ impl Causality {
             State::Arrived => "brought its data",
             State::Ended => "ended",
         };
-        format!("{} {state} at {at} ns", name(noted))
+        format!("{} {state} at {at} ns", describe(noted))
     }
 
     /// Records that the data of read `order` is in the controller.
@@ -299,28 +391,44 @@ impl Causality {
         self.advance(order, State::Ended, now);
         let index = (order - self.base) as usize;
         let Some(Tracked { noted, .. }) = self.operations.get(index) else { return };
-        let Fact::Program { stored, .. } = &noted.fact else { return };
-        let flushes = self.flushes_wait();
-        for piece in stored {
-            let copy = &mut self.ended[piece.lsn as usize];
-            if copy.program < noted.number {
-                *copy = Copy { program: noted.number, content: piece.content };
+        let (number, flushes) = (noted.number, self.flushes_wait());
+        if !self.forced.is_empty() {
+            for piece in self.lists.stored.of(noted.stored) {
+                if let Some((_, copy)) = self.forced.get_mut(&piece.lsn) {
+                    *copy = (*copy).max((number, piece.content));
+                }
             }
-            if flushes && copy.program >= self.planned[piece.lsn as usize].program {
+        }
+        if self.ended.is_empty() {
+            return;
+        }
+        for piece in self.lists.stored.of(noted.stored) {
+            let copy = &mut self.ended[piece.lsn as usize];
+            if copy.0 < number {
+                *copy = (number, piece.content);
+            }
+            if flushes && self.under_way.get(&piece.lsn).is_some_and(|planned| copy.0 >= planned.0) {
                 self.under_way.remove(&piece.lsn);
             }
         }
     }
 
     /// Checks at the end of an event that the operations started in the event follow their barriers.
+    #[inline]
     pub fn event_ended(&mut self, io: &Io, now: Nanos) {
+        if !self.barred.is_empty() {
+            self.check_barriers(io, now);
+        }
+    }
+
+    fn check_barriers(&mut self, io: &Io, now: Nanos) {
         while let Some((order, barrier)) = self.barred.pop() {
             let early = match io.ledger.as_ref().and_then(|ledger| self.unsafe_before(barrier.until, ledger)) {
                 Some(early) => self.progress(early),
                 None if io.plan.gates.is_open(barrier.gate) => "the gate of the barrier is open".into(),
                 None => continue,
             };
-            let what = self.tracked(order).map(|tracked| name(&tracked.noted)).unwrap_or_default();
+            let what = self.tracked(order).map(|tracked| describe(&tracked.noted)).unwrap_or_default();
             let why = "before all is programmed that a file system wrote before it";
             self.accuse(format!("{what} starts at {now} ns, {why}: {early}"));
         }
@@ -331,37 +439,37 @@ impl Causality {
         let before = self.operations.iter().take(until.saturating_sub(self.base) as usize);
         let mut running = (self.base..).zip(before).filter(|(_, tracked)| tracked.state != State::Ended);
         let early = running.find(|(_, Tracked { noted, .. })| {
-            let Fact::Program { stored, .. } = &noted.fact else { return false };
-            stored.iter().any(|piece| {
-                let copy = Copy { program: noted.number, content: piece.content };
-                piece.lsn < self.flushed && self.would_be_lost(piece.lsn, copy, ledger)
+            self.lists.stored.of(noted.stored).any(|piece| {
+                piece.lsn < self.flushed && self.would_be_lost(piece.lsn, (noted.number, piece.content), ledger)
             })
         });
         early.map(|(order, _)| order)
     }
 
     /// True if a power cut now would lose `copy` of logical subpage `lsn` and every equal or newer copy.
-    fn would_be_lost(&self, lsn: u32, copy: Copy, ledger: &Ledger) -> bool {
-        let ended = self.ended[lsn as usize];
-        ended.program < copy.program && ended.content != copy.content && !ledger.is_forgotten(lsn, copy.content)
+    fn would_be_lost(&self, lsn: u32, (program, content): Copy, ledger: &Ledger) -> bool {
+        let (ended, kept) = self.ended[lsn as usize];
+        ended < program && kept != content && !ledger.is_forgotten(lsn, content)
     }
 
     /// Checks that request `id` may complete at `now`.
     pub fn completed(&mut self, id: u32, ledger: &Ledger, now: Nanos) {
-        let Some(pledge) = self.pledges.remove(&id) else { return };
+        let Some((pledge, _)) = self.pledges.get_mut(id as usize) else { return };
+        let pledge = std::mem::take(pledge);
+        let (_, promise) = &self.pledges[id as usize];
+        let not_before = |state: State| promise.sources.iter().find(|&&source| !self.has_come(source, state, now));
         let broken = match &pledge {
-            Pledge::Read(promise) => {
-                let early = promise.sources.iter().find(|&&source| !self.has_come(source, State::Ended, now));
+            Pledge::None => None,
+            Pledge::Read => {
+                let early = not_before(State::Ended);
                 early.map(|&source| ("a read completes", "before it has what it delivers", self.source(source)))
             }
-            Pledge::Write(promise, fua) => {
-                let early = promise.sources.iter().find(|&&source| !self.has_come(source, State::Arrived, now));
-                let unsafe_yet = promise.stored.iter().find(|piece| {
-                    (*fua || self.guarantee.durable == Durability::Programmed)
-                        && self.ended[piece.lsn as usize].content < piece.content
-                        && !ledger.is_forgotten(piece.lsn, piece.content)
+            Pledge::Write(fua) => {
+                let programmed = *fua || self.guarantee.durable == Durability::Programmed;
+                let unsafe_yet = promise.stored.iter().filter(|_| programmed).find(|piece| {
+                    self.content_of(piece.lsn) < piece.content && !ledger.is_forgotten(piece.lsn, piece.content)
                 });
-                match (early, unsafe_yet) {
+                match (not_before(State::Arrived), unsafe_yet) {
                     (Some(&source), _) => {
                         Some(("a write is acknowledged", "before its data is there", self.source(source)))
                     }
@@ -378,6 +486,9 @@ impl Causality {
                 missing.map(|&(lsn, _)| ("a flush completes", why, self.newest_program(lsn)))
             }
         };
+        if let Pledge::Write(true) = pledge {
+            self.end_forced(id);
+        }
         if let Some((what, why, source)) = broken {
             self.accuse(format!("{what} at {now} ns, {why}: {source}"));
         }
@@ -390,11 +501,33 @@ impl Causality {
         }
     }
 
+    /// The newest content of `lsn` whose program has ended, if a write must be programmed.
+    fn content_of(&self, lsn: u32) -> u64 {
+        let of_forced = || self.forced.get(&lsn).map_or(0, |&(_, (_, content))| content);
+        self.ended.get(lsn as usize).map_or_else(of_forced, |&(_, content)| content)
+    }
+
+    /// Forgets the subpages of write `id` with FUA, unless other such writes name them.
+    fn end_forced(&mut self, id: u32) {
+        for piece in self.pledges[id as usize].1.stored.iter().filter(|_| self.ended.is_empty()) {
+            if let Some((writes, _)) = self.forced.get_mut(&piece.lsn) {
+                *writes -= 1;
+                if *writes == 0 {
+                    self.forced.remove(&piece.lsn);
+                }
+            }
+        }
+    }
+
+    /// The newest program of `lsn` that has not been dropped.
+    fn newest_of(&self, lsn: u32) -> Option<u64> {
+        let stores = |one: &Tracked| self.lists.stored.of(one.noted.stored).any(|piece| piece.lsn == lsn);
+        self.operations.iter().rposition(stores).map(|at| self.base + at as u64)
+    }
+
     /// The progress of the newest program of `lsn`, for messages.
     fn newest_program(&self, lsn: u32) -> String {
-        let newest = self.planned[lsn as usize].program;
-        let at = self.operations.iter().position(|other| other.noted.number == newest);
-        let progress = at.map_or("no program of it is under way".into(), |at| self.progress(self.base + at as u64));
+        let progress = self.newest_of(lsn).map_or("no program of it is under way".into(), |order| self.progress(order));
         format!("of logical subpage {lsn}, {progress}")
     }
 
@@ -402,29 +535,27 @@ impl Causality {
     fn accuse(&mut self, what: String) {
         if self.violation.is_none() {
             let mut text = format!("the translation layer broke the order of time: {what}");
-            for (index, (operation, number, state, at)) in self.recent.iter().enumerate() {
+            let changes = (self.changes.saturating_sub(SHOWN)..self.changes).filter_map(|at| self.recent[at % SHOWN]);
+            for (index, Tracked { noted, state, at }) in changes.enumerate() {
                 let separator = if index == 0 { "; before it: " } else { ", " };
                 let what = match state {
                     State::Runs => "starts",
                     State::Arrived => "brings its data",
                     _ => "ends",
                 };
-                let _ = write!(text, "{separator}{} {what} at {at} ns", describe(operation, *number));
+                let _ = write!(text, "{separator}{} {what} at {at} ns", describe(&noted));
             }
             self.violation = Some(text);
         }
     }
 }
 
-fn name(noted: &Noted) -> String {
-    describe(&noted.operation, noted.number)
-}
-
-fn describe(operation: &Operation, number: u64) -> String {
-    let (block, cause) = (operation.block, CAUSE_NAMES[operation.cause as usize]);
-    match operation.kind {
-        OperationKind::Read => format!("read {number} ({cause}) of block {block} page {}", operation.page),
-        OperationKind::Program => format!("program {number} ({cause}) of block {block} page {}", operation.page),
+fn describe(noted: &Noted) -> String {
+    let &Noted { number, block, page, .. } = noted;
+    let cause = CAUSE_NAMES[noted.cause as usize];
+    match noted.kind {
+        OperationKind::Read => format!("read {number} ({cause}) of block {block} page {page}"),
+        OperationKind::Program => format!("program {number} ({cause}) of block {block} page {page}"),
         OperationKind::Erase => format!("erase {number} ({cause}) of block {block}"),
     }
 }

@@ -290,15 +290,17 @@ impl Engine {
     }
 
     /// Processes the next event, and later ones before `until`. Stops early when a request completes, a collection
-    /// ends, no operation is left, or room in the write buffer is freed while a request `waits` for room.
+    /// ends, no operation is left, a check has findings, or room in the write buffer is freed while a request `waits` for
+    /// room.
     #[inline]
     pub fn run(&mut self, io: &mut Io, until: Nanos, waits: bool) {
-        let until = if self.causality.is_some() || self.power_cut.is_some() { 0 } else { until };
+        let until = if self.power_cut.is_some() { 0 } else { until };
         loop {
             self.step(io);
             let noticed = !self.results.completed.is_empty()
                 || !self.results.collections.is_empty()
                 || waits && self.results.buffer_freed > 0
+                || self.causality.is_some() && self.has_findings()
                 || self.pending.count() == 0;
             if noticed || self.next_time().is_none_or(|next| next >= until) {
                 return;

@@ -156,7 +156,11 @@ impl Shadow {
     /// Prefetches the data against which a request to subpage `lsn` will be verified.
     #[inline]
     pub fn expect(&self, lsn: u32) {
-        prefetch(&self.sectors, self.sectors_of(lsn).start);
+        match self.payload {
+            Payload::None => {}
+            Payload::Tag => prefetch(&self.tags, lsn as usize),
+            Payload::Bytes => prefetch(&self.sectors, self.sectors_of(lsn).start),
+        }
     }
 
     /// Data that power cuts lost so far.
@@ -355,7 +359,9 @@ impl Shadow {
             return Ok(());
         }
         into.iter_mut().for_each(|into| into.reserve(extent.sectors as usize * SECTOR_BYTES as usize));
-        delivered.sort_unstable_by_key(|&(lsn, _)| lsn);
+        if delivered.len() > 1 {
+            delivered.sort_unstable_by_key(|&(lsn, _)| lsn);
+        }
         let wanted = || pieces(extent, self.per_subpage).map(|piece| piece.lsn);
         let got = || delivered.iter().map(|&(lsn, _)| lsn);
         if !wanted().eq(got()) {
@@ -377,7 +383,9 @@ impl Shadow {
                 self.unreadable += 1;
                 continue;
             }
-            if let Some(contents) = self.doubt.remove(&lsn) {
+            if !self.doubt.is_empty()
+                && let Some(contents) = self.doubt.remove(&lsn)
+            {
                 self.settle(lsn, &contents, data, buffers);
             }
             let right = match self.payload {

@@ -11,6 +11,7 @@ use super::SubpageMask;
 use super::image::Image;
 use super::image::record::Stored;
 use crate::geometry::Geometry;
+use crate::prefetch::prefetch;
 pub use buffers::Buffers;
 use std::borrow::Cow;
 use std::io;
@@ -109,6 +110,13 @@ impl PayloadStore {
     /// Number of the program that wrote subpage `psn`.
     pub fn sequence(&self, psn: u32) -> u64 {
         self.sequence.get(psn as usize).copied().unwrap_or(0)
+    }
+
+    /// Prefetches the tag or cell of subpage `psn`.
+    #[inline]
+    pub fn prefetch(&self, psn: u32) {
+        prefetch(&self.tags, psn as usize);
+        prefetch(&self.cells, psn as usize);
     }
 
     /// Content of subpage `psn`.

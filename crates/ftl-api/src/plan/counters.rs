@@ -43,6 +43,21 @@ palimpsest_flash::state_of_words!(Cause {
 });
 
 impl Cause {
+    /// All causes, by number.
+    pub const ALL: [Cause; CAUSES] = [
+        Cause::Host,
+        Cause::Gc,
+        Cause::Merge,
+        Cause::Rmw,
+        Cause::Prefetch,
+        Cause::Metadata,
+        Cause::ReadAhead,
+        Cause::Checkpoint,
+        Cause::Patrol,
+        Cause::Parity,
+        Cause::Rebuild,
+    ];
+
     /// Causes of reads that serve only a reader. A power cut drops these, even if hold-up energy completes all other
     /// operations.
     pub const DROPPED: [Cause; 3] = [Cause::Host, Cause::ReadAhead, Cause::Patrol];

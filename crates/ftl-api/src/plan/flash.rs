@@ -188,7 +188,7 @@ impl Io {
             };
             // The copy lets the compiler build the operation inside the plan. Loading a value just stored in parts is
             // slow.
-            if self.ledger.is_some() {
+            if self.is_checked() {
                 return self.push_noted_read(&{ operation }, ppn, subpages);
             }
             self.push(signal, operation);
@@ -241,19 +241,18 @@ impl Io {
         self.program_here(program)
     }
 
-    /// Whether `program` programs the next page of a block and nothing else, and is not verified.
+    /// Whether `program` programs the next page of a block and nothing else.
     #[inline(always)]
     pub(super) fn takes_next(&self, program: &Program<'_>) -> bool {
         let part = self.nand.part();
-        let observed =
-            self.ledger.is_some() || self.nand.reads_fail() || self.nand.has_parity() || self.guard.is_some();
+        let observed = self.nand.reads_fail() || self.nand.has_parity() || self.guard.is_some();
         let whole = part.pages_per_program == 1 && part.code.is_none() && program.padding == 0;
         let alone = whole && !observed && program.own.is_empty() && program.spare.is_empty();
         alone && self.nand.takes_next(program.ppn, program.written)
     }
 
     /// Any other program: of a word line by a code of cells, of a page with parity, of a page whose program can corrupt
-    /// others and must follow copies of those, of a part of a page, or a program that may fail or is verified.
+    /// others and must follow copies of those, of a part of a page, or a program that may fail.
     #[inline(never)]
     pub(super) fn program_specially(&mut self, program: &Program<'_>) -> Flash<Outcome> {
         let own = Own { page: program.own, spare: program.spare };
@@ -331,27 +330,37 @@ impl Io {
                 again: over != Over::Erased,
                 ..self.plan.operation(OperationKind::Program, cause)
             };
-            if self.ledger.is_some() {
+            if self.is_checked() {
                 return self.push_noted_program(&{ operation }, &{ *program }, outcome, over);
             }
             self.push_program(operation, program, outcome);
         }
     }
 
-    #[cold]
+    /// True if the times of operations are verified. Before a timed run the ledger records forgotten subpages only.
+    #[inline]
+    pub(super) fn is_checked(&self) -> bool {
+        self.plan.timed && self.ledger.is_some()
+    }
+
     #[inline(never)]
     fn push_noted_read(&mut self, operation: &Operation, ppn: u32, subpages: SubpageMask) {
         let Some(ledger) = &mut self.ledger else { return };
-        let planned = ledger.read(*operation, &self.nand, ppn, subpages);
+        let planned = ledger.read(operation, &self.nand, ppn, subpages);
         self.push(operation.signal, planned);
     }
 
-    #[cold]
     #[inline(never)]
-    fn push_noted_program(&mut self, operation: &Operation, program: &Program<'_>, outcome: Outcome, over: Over) {
+    pub(super) fn push_noted_program(
+        &mut self,
+        operation: &Operation,
+        program: &Program<'_>,
+        outcome: Outcome,
+        over: Over,
+    ) {
         let Some(ledger) = &mut self.ledger else { return };
         let done = outcome == Outcome::Done;
-        let planned = ledger.program(*operation, &self.nand, program, Programmed { over, done }, &mut self.plan);
+        let planned = ledger.program(operation, &self.nand, program, Programmed { over, done }, &mut self.plan);
         self.push_program(planned, program, outcome);
     }
 
@@ -418,7 +427,7 @@ impl Io {
                 ..self.plan.operation(OperationKind::Erase, cause)
             };
             let planned = match &mut self.ledger {
-                Some(ledger) => ledger.erase(operation, &self.nand, &mut self.plan),
+                Some(ledger) => ledger.erase(&operation, &self.nand, &mut self.plan),
                 None => operation,
             };
             self.push(operation.signal, planned);
@@ -438,10 +447,11 @@ impl Io {
     /// anyway.
     #[inline]
     pub(super) fn before_loss(&mut self, pages: Range<u32>, before: Option<u32>, after: Gate) {
-        if let Some(ledger) = &mut self.ledger {
-            ledger.before_loss(&self.nand, pages.clone());
-        }
+        // Hold-up energy programs everything, so that no operation destroys the last copy of protected data.
         if self.plan.timed && !self.plan.protected {
+            if let Some(ledger) = &mut self.ledger {
+                ledger.before_loss(&self.nand, pages.clone());
+            }
             self.plan.follow_replacing(&self.nand, pages, before, after);
         }
     }

@@ -9,82 +9,27 @@
 //! data that waits in memory while a quarter of a million other origins are made (assumed to have arrived).
 
 mod cells;
+mod marks;
 mod memory;
+mod records;
 
 use super::operations::{OperationKind, Plan};
-use super::{Cause, Gate, Operation, Program, Read};
+use super::{CAUSES, Cause, Gate, Operation, Program, Read};
 use cells::Cells;
+use marks::{Marks, Seen};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Nand, SubpageMask, TORN, first_subpages};
 use palimpsest_flash::units::Nanos;
+pub use records::{Barrier, Call, Items, Mutation, Noted, Promise, Source, Stored};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+/// Number of kinds of operations.
+const KINDS: usize = 3;
+
 /// Number of origins remembered.
 const WINDOW: usize = 1 << 18;
-
-/// An event that data waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Source {
-    /// The end of the read with this number in the plan.
-    Read(u64),
-    /// The arrival over the host link, at this time.
-    Link(Nanos),
-}
-
-/// A logical subpage with its stored content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stored {
-    /// Logical subpage.
-    pub lsn: u32,
-    /// Content number.
-    pub content: u64,
-}
-
-/// The effect of an operation on data.
-#[derive(Debug, Clone)]
-pub enum Fact {
-    /// A read of data.
-    Read {
-        /// The read that located the data, in a map kept in flash.
-        located: Option<Source>,
-        /// The programs that stored the data.
-        stored: Vec<u64>,
-    },
-    /// A program.
-    Program {
-        /// Events that the data waits for.
-        sources: Vec<Source>,
-        /// Logical subpages that the program stores; empty if the program fails.
-        stored: Vec<Stored>,
-        /// Logical subpages that the program destroys, as an erase does: in its page, or in the whole block if the
-        /// program begins a pass.
-        held: Vec<(u32, u64)>,
-        /// Operations that must have started before: the last change of the block, and reads of the changed content.
-        behind: Vec<u64>,
-        /// The barrier that the program must follow if it stores records of a file system or destroys data.
-        barrier: Barrier,
-    },
-    /// An erase.
-    Erase {
-        /// Logical subpages in the block that were not forgotten, each with the number of its program.
-        held: Vec<(u32, u64)>,
-        /// Operations that must have started before: the last change of the block, and reads of the block.
-        behind: Vec<u64>,
-        /// The barrier that the erase must follow.
-        barrier: Barrier,
-    },
-}
-
-/// A barrier of a file system: later operations must wait for everything written before.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Barrier {
-    /// Closes when everything before the barrier is programmed.
-    pub gate: Gate,
-    /// Number in the plan of the first operation behind the barrier.
-    pub until: u64,
-}
 
 /// The content of the cells before a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,55 +49,6 @@ pub(super) struct Programmed {
     pub done: bool,
 }
 
-/// An operation of the plan with its effect on data.
-#[derive(Debug, Clone)]
-pub struct Noted {
-    /// The operation, before any mutation.
-    pub operation: Operation,
-    /// Number of the flash operation.
-    pub number: u64,
-    /// The effect on data.
-    pub fact: Fact,
-}
-
-/// The promise of a completed request.
-#[derive(Debug, Clone, Default)]
-pub struct Promise {
-    /// Events that the delivered or written data waits for, merged data included.
-    pub sources: Vec<Source>,
-    /// Logical subpages of a write that must be durable when the request completes.
-    pub stored: Vec<Stored>,
-}
-
-/// All records of one call.
-#[derive(Debug, Default)]
-pub struct Call {
-    /// Operations, in the order of the plan.
-    pub noted: Vec<Noted>,
-    /// Promise of the request.
-    pub promise: Promise,
-    /// A contradiction within the call.
-    pub violation: Option<String>,
-}
-
-/// A deliberate planning error, for tests of the check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Mutation {
-    /// Kind of the operations to mutate.
-    pub kind: OperationKind,
-    /// Cause of the operations to mutate.
-    pub cause: super::Cause,
-    /// True: drops the gate that they follow. False: drops their signal, so that the signalled gate may close too
-    /// early.
-    pub drops_after: bool,
-}
-
-impl Mutation {
-    fn fits(self, operation: &Operation) -> bool {
-        self.kind == operation.kind && self.cause == operation.cause
-    }
-}
-
 #[derive(Debug, Clone, Default)]
 enum Waits {
     #[default]
@@ -165,10 +61,27 @@ enum Waits {
     Both(u32, u32),
 }
 
+/// An event that a program waits for, or the origin of its data.
+#[derive(Debug, Clone, Copy)]
+enum Wanted {
+    Origin(u32),
+    Source(Source),
+}
+
 #[derive(Debug, Clone, Default)]
 struct Origin {
     waits: Waits,
     content: u64,
+}
+
+/// The bits of `mask`.
+#[inline]
+fn ones(mut mask: SubpageMask) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let bit = (mask != 0).then(|| mask.trailing_zeros());
+        mask &= mask.wrapping_sub(1);
+        bit
+    })
 }
 
 /// The ledger of a checked run.
@@ -180,29 +93,27 @@ pub struct Ledger {
     /// Number of the next operation of the plan.
     next: u64,
     contents: u64,
-    /// Content of each physical subpage.
-    content_at: Vec<u64>,
+    /// The value of `contents` at the begin of the call.
+    contents_before: u64,
     /// For each logical subpage, the numbers of flash operations and contents when it was last forgotten.
     forgotten: BTreeMap<u32, (u64, u64)>,
     /// The last read of each whole page since its last program.
     whole_reads: FxHashMap<u32, u64>,
-    noted: Vec<Noted>,
-    /// Origins of the data of programs of this call, by index in `noted`.
-    unresolved: Vec<(usize, Vec<u32>)>,
-    /// Reads of this call, by physical subpage.
-    reads: FxHashMap<u32, u64>,
-    hits: FxHashSet<u32>,
-    /// Physical subpages rebuilt in this call, with origins.
-    rebuilt: FxHashMap<u32, u32>,
+    call: Call,
+    /// What the programs of this call wait for, by index in the operations of the call, in order.
+    unresolved: Vec<(u32, Wanted)>,
+    /// Memory of [`Self::resolve_joins`].
+    resolved: Vec<Source>,
+    marks: Marks,
     cells: Cells,
     /// Reads of the layer's own bytes in this call, by logical number and cause.
     own_reads: FxHashMap<(u32, Cause), u64>,
     /// The read that located a logical subpage, until that read has ended.
     places: FxHashMap<u32, u64>,
-    /// Loads of this call without a read yet.
-    unread: FxHashMap<u32, u32>,
     /// Pieces that the host wrote in this call, with their origins.
     pieces: Vec<(Stored, u32)>,
+    /// The logical subpages of `pieces` are below this.
+    pieces_end: u32,
     /// Contents that the layer kept in memory or programmed in this call.
     kept: FxHashSet<u64>,
     violation: Option<String>,
@@ -216,7 +127,8 @@ pub struct Ledger {
     mutation: Option<Mutation>,
     /// True while the controller reads a page to copy it, because the layer never sees that data.
     pub(super) copying: bool,
-    plantable: FxHashMap<Mutation, u64>,
+    /// Number of operations by kind, cause, and gate of a [`Mutation`].
+    plantable: [[[u64; 2]; CAUSES]; KINDS],
 }
 
 impl Ledger {
@@ -228,19 +140,18 @@ impl Ledger {
             flat: 0,
             next: 0,
             contents: 0,
-            content_at: vec![0; nand.all_pages() * nand.geometry().subpages_per_page as usize],
+            contents_before: 0,
             forgotten: BTreeMap::new(),
             whole_reads: FxHashMap::default(),
-            noted: Vec::new(),
+            call: Call::default(),
             unresolved: Vec::new(),
-            reads: FxHashMap::default(),
-            hits: FxHashSet::default(),
-            rebuilt: FxHashMap::default(),
+            resolved: Vec::new(),
+            marks: Marks::new(),
             cells: Cells::new(nand.all_pages() * nand.geometry().subpages_per_page as usize),
             own_reads: FxHashMap::default(),
             places: FxHashMap::default(),
-            unread: FxHashMap::default(),
             pieces: Vec::new(),
+            pieces_end: 0,
             kept: FxHashSet::default(),
             violation: None,
             ended_before: 0,
@@ -249,13 +160,21 @@ impl Ledger {
             active: false,
             mutation,
             copying: false,
-            plantable: FxHashMap::default(),
+            plantable: [[[0; 2]; CAUSES]; KINDS],
         }
     }
 
     /// Mutations that some operation of the plan had a gate for, with the number of those operations.
     pub fn plantable(&self) -> BTreeMap<Mutation, u64> {
-        self.plantable.iter().map(|(&mutation, &count)| (mutation, count)).collect()
+        let mut all = BTreeMap::new();
+        for (kind, causes) in OperationKind::ALL.into_iter().zip(&self.plantable) {
+            for (cause, counts) in Cause::ALL.into_iter().zip(causes) {
+                for (drops_after, &count) in [true, false].into_iter().zip(counts).filter(|(_, count)| **count > 0) {
+                    all.insert(Mutation { kind, cause, drops_after }, count);
+                }
+            }
+        }
+        all
     }
 
     /// Declares that operations of the plan before number `order` have ended.
@@ -292,18 +211,17 @@ impl Ledger {
         if !self.active {
             return data;
         }
-        let content = self.content_at[psn as usize];
-        let origin = match self.reads.get(&psn) {
-            Some(&order) => self.make(Waits::One(Source::Read(order)), content),
-            None if self.rebuilt.contains_key(&psn) => self.rebuilt[&psn],
-            None if self.hits.contains(&psn) => self.make(Waits::Both(self.cells.origin(psn), 0), content),
-            None => match self.unread.get(&psn) {
-                Some(&origin) => origin,
-                None => {
-                    let origin = self.make(Waits::Unread, content);
-                    self.unread.insert(psn, origin);
+        let origin = match self.marks.seen(psn) {
+            Seen::Read(order) => self.make(Waits::One(Source::Read(order)), self.cells.content(psn)),
+            Seen::Rebuilt(origin) => origin,
+            Seen::Hit => self.make(Waits::Both(self.cells.origin(psn), 0), self.cells.content(psn)),
+            Seen::No => match self.marks.at(psn).unread {
+                0 => {
+                    let origin = self.make(Waits::Unread, self.cells.content(psn));
+                    self.marks.at(psn).unread = origin;
                     origin
                 }
+                origin => origin,
             },
         };
         Data { origin, ..data }
@@ -319,7 +237,10 @@ impl Ledger {
         let arrival = self.make(Waits::One(Source::Link(at)), content);
         let origin = if old.origin == 0 { arrival } else { self.make(Waits::Both(arrival, old.origin), content) };
         // A layer that could not store a piece may compute the content again.
-        self.pieces.retain(|(piece, _)| piece.lsn != lsn);
+        if lsn < self.pieces_end {
+            self.pieces.retain(|(piece, _)| piece.lsn != lsn);
+        }
+        self.pieces_end = self.pieces_end.max(lsn + 1);
         self.pieces.push((Stored { lsn, content }, origin));
         Data { origin, ..data }
     }
@@ -339,6 +260,14 @@ impl Ledger {
     /// Records that the layer keeps `data` in memory.
     pub(super) fn keep(&mut self, data: Data) {
         if let Some(content) = self.origin(data.origin).map(|origin| origin.content) {
+            self.keep_content(content);
+        }
+    }
+
+    /// Records that the layer kept `content` if the host wrote the content in this call.
+    #[inline]
+    fn keep_content(&mut self, content: u64) {
+        if content > self.contents_before {
             self.kept.insert(content);
         }
     }
@@ -354,8 +283,7 @@ impl Ledger {
             for psn in ppn * width..(ppn + 1) * width {
                 let (lsn, written) = (nand.logical(psn), nand.sequence(psn));
                 // Collection may move forgotten data while the trim itself is served.
-                let is_gone =
-                    |&(until, content): &(u64, u64)| written <= until || self.content_at[psn as usize] <= content;
+                let is_gone = |&(until, content): &(u64, u64)| written <= until || self.cells.content(psn) <= content;
                 if lsn < TORN && !self.forgotten.get(&lsn).is_some_and(is_gone) {
                     self.held.push((lsn, written));
                 }
@@ -368,123 +296,143 @@ impl Ledger {
         self.mutation.is_some()
     }
 
-    /// Records `operation` under flash operation `number`. Returns the operation for the plan, mutated if a mutation
-    /// fits.
-    fn note(&mut self, operation: Operation, number: u64, fact: Fact) -> Operation {
+    /// Records `operation` as `noted`. Returns the operation for the plan, mutated if a mutation fits.
+    #[inline]
+    fn note(&mut self, operation: &Operation, noted: Noted) -> Operation {
         self.next += 1;
-        self.noted.push(Noted { operation, number, fact });
-        let Operation { kind, cause, after, signal, .. } = operation;
-        for (drops_after, gate) in [(true, after), (false, signal)] {
-            if !gate.is_none() {
-                *self.plantable.entry(Mutation { kind, cause, drops_after }).or_default() += 1;
-            }
-        }
-        let Some(mutation) = self.mutation.filter(|it| it.fits(&operation)) else { return operation };
+        self.call.noted.push(noted);
+        let gates = &mut self.plantable[operation.kind as usize][operation.cause as usize];
+        gates[0] += u64::from(!operation.after.is_none());
+        gates[1] += u64::from(!operation.signal.is_none());
+        let Some(mutation) = self.mutation.filter(|it| it.fits(operation)) else { return *operation };
         match mutation.drops_after {
-            true => Operation { after: Gate::NONE, ..operation },
-            false => Operation { signal: Gate::NONE, ..operation },
+            true => Operation { after: Gate::NONE, ..*operation },
+            false => Operation { signal: Gate::NONE, ..*operation },
         }
     }
 
-    pub(super) fn read(&mut self, operation: Operation, nand: &Nand, ppn: u32, subpages: SubpageMask) -> Operation {
+    pub(super) fn read(&mut self, operation: &Operation, nand: &Nand, ppn: u32, subpages: SubpageMask) -> Operation {
         let (order, width) = (self.next, nand.geometry().subpages_per_page);
-        let psns = || (0..width).filter(|index| subpages >> index & 1 == 1).map(|index| ppn * width + index);
-        if !self.copying && subpages == first_subpages(width) && nand.part().nop > 1 {
-            self.whole_reads.insert(ppn, order);
-        }
-        for psn in psns().filter(|_| !self.copying) {
-            self.reads.insert(psn, order);
-            self.hits.remove(&psn);
-            self.rebuilt.remove(&psn);
-            if nand.own(psn).is_some() {
-                self.own_reads.insert((nand.logical(psn), operation.cause), order);
+        let psns = || ones(subpages).map(|index| ppn * width + index);
+        if !self.copying {
+            if subpages == first_subpages(width) && nand.part().nop > 1 {
+                self.whole_reads.insert(ppn, order);
             }
-            if let Some(origin) = self.unread.remove(&psn) {
-                self.origins[origin as usize % WINDOW].waits = Waits::One(Source::Read(order));
+            for psn in psns() {
+                let mark = self.marks.at(psn);
+                mark.seen = Seen::Read(order);
+                let unread = std::mem::take(&mut mark.unread);
+                if unread != 0 {
+                    self.origins[unread as usize % WINDOW].waits = Waits::One(Source::Read(order));
+                }
+                if nand.has_own() && nand.own(psn).is_some() {
+                    self.own_reads.insert((nand.logical(psn), operation.cause), order);
+                }
             }
         }
         let has_place = matches!(operation.cause, Cause::Host | Cause::Rmw | Cause::ReadAhead);
-        let located = if has_place { self.place_of(nand.logical_of(ppn)) } else { None };
-        let stored = self.cells.read(operation.block, psns(), order, self.ended_before);
-        self.note(operation, nand.operations(), Fact::Read { located, stored })
+        let located = if has_place && !self.places.is_empty() { self.place_of(nand.logical_of(ppn)) } else { None };
+        let first = self.call.orders.len();
+        self.cells.read(operation.block, psns(), (order, self.ended_before), &mut self.call.orders);
+        let orders = Items::since(first, &self.call.orders);
+        self.note(operation, Noted { located, orders, ..Noted::of(operation, nand.operations()) })
     }
 
     pub(super) fn program(
         &mut self,
-        operation: Operation,
+        operation: &Operation,
         nand: &Nand,
         program: &Program<'_>,
         Programmed { over, done }: Programmed,
         plan: &mut Plan,
     ) -> Operation {
-        let again = over == Over::Data;
-        let (width, mut sources) = (nand.geometry().subpages_per_page, Vec::new());
-        let (mut stored, mut origins) = (Vec::new(), Vec::new());
-        let mut records = false;
-        let first = program.ppn as usize * width as usize;
-        // Data programmed before the run was timed may also have been read before.
-        let timed = self.content_at[first..first + width as usize].iter().any(|&content| content > 0);
-        for index in (0..width as usize).filter(|index| program.written >> index & 1 == 1) {
-            let (lsn, data) = (program.logical[index], program.data[index]);
+        let index = self.call.noted.len() as u32;
+        let width = nand.geometry().subpages_per_page;
+        let psns = program.ppn * width..(program.ppn + 1) * width;
+        if over == Over::Data {
+            self.expect_whole_read(program.ppn, psns.clone(), index);
+        }
+        if !self.whole_reads.is_empty() {
+            self.whole_reads.remove(&program.ppn);
+        }
+        let (first, mut records) = (self.call.stored.len(), false);
+        for place in ones(program.written) {
+            let (psn, lsn, data) = (psns.start + place, program.logical[place as usize], program.data[place as usize]);
             if data.origin != 0 {
-                origins.push(data.origin);
+                self.unresolved.push((index, Wanted::Origin(data.origin)));
             }
             // Zeros of a subpage not written since a trim may be lost.
             let is_blank = data.origin == 0 && data == Data::ZERO && program.own.is_empty();
             let content = if is_blank { 0 } else { self.content_of(data.origin) };
-            self.kept.insert(content);
-            self.content_at[first + index] = content;
-            let psn = (first + index) as u32;
-            self.cells.program(psn, data.origin, self.next);
-            self.overwritten(psn);
+            self.keep_content(content);
+            self.cells.program(psn, content, self.next, data.origin);
+            self.marks.forget(psn);
             records |= lsn < TORN && data.origin == 0 && ![Data::ZERO, Data::LOST].contains(&data);
             if lsn < TORN && done {
-                stored.push(Stored { lsn, content });
+                self.call.stored.push(Stored { lsn, content });
                 self.places.remove(&lsn);
             }
         }
-        match self.whole_reads.remove(&program.ppn) {
-            Some(order) if again => sources.push(Source::Read(order)),
-            None if again && timed => {
-                self.accuse(format!("page {} is programmed again and was not read before", program.ppn))
-            }
-            _ => {}
-        }
+        let stored = Items::since(first, &self.call.stored);
         if !program.own.is_empty() {
-            // The layer must have read the entries that remain in the new bytes.
-            let before = program.logical.iter().filter_map(|&lsn| self.own_reads.get(&(lsn, program.cause)));
-            if let Some(&order) = before.max() {
-                sources.push(Source::Read(order));
-                let origin = self.make(Waits::One(Source::Read(order)), 0);
-                (first as u32..first as u32 + width).for_each(|psn| self.cells.program(psn, origin, self.next));
-            }
+            self.follow_own_reads(program, psns, index);
         }
-        self.unresolved.push((self.noted.len(), origins));
         let destroys = over != Over::Erased;
         let barrier = if records || destroys { self.barrier_of(plan) } else { Barrier::default() };
-        let behind = self.behind(operation.block, destroys);
-        let held = if destroys { std::mem::take(&mut self.held) } else { Vec::new() };
-        let planned = self.note(operation, nand.operations(), Fact::Program { sources, stored, held, behind, barrier });
+        let orders = self.behind(operation.block, destroys);
+        let held = if destroys { self.take_held() } else { Items::default() };
+        let noted = Noted { stored, held, orders, barrier, ..Noted::of(operation, nand.operations()) };
+        let planned = self.note(operation, noted);
         self.mutate_follows(operation, plan);
         planned
     }
 
-    pub(super) fn erase(&mut self, operation: Operation, nand: &Nand, plan: &mut Plan) -> Operation {
-        let (held, behind) = (std::mem::take(&mut self.held), self.behind(operation.block, true));
-        let barrier = self.barrier_of(plan);
-        let planned = self.note(operation, nand.operations(), Fact::Erase { held, behind, barrier });
+    /// Checks that page `ppn` was read as a whole before operation `index` of the call programs the page again.
+    #[cold]
+    fn expect_whole_read(&mut self, ppn: u32, mut psns: Range<u32>, index: u32) {
+        // Data programmed before the run was timed may also have been read before.
+        let timed = psns.any(|psn| self.cells.content(psn) > 0);
+        match self.whole_reads.get(&ppn) {
+            Some(&order) => self.unresolved.push((index, Wanted::Source(Source::Read(order)))),
+            None if timed => self.accuse(format!("page {ppn} is programmed again and was not read before")),
+            None => {}
+        }
+    }
+
+    /// Makes `program`, operation `index` of the call with bytes of the layer's own in `psns`, wait for the reads of the
+    /// entries that remain in the new bytes.
+    #[cold]
+    fn follow_own_reads(&mut self, program: &Program<'_>, psns: Range<u32>, index: u32) {
+        let before = program.logical.iter().filter_map(|&lsn| self.own_reads.get(&(lsn, program.cause)));
+        if let Some(&order) = before.max() {
+            self.unresolved.push((index, Wanted::Source(Source::Read(order))));
+            let origin = self.make(Waits::One(Source::Read(order)), 0);
+            psns.for_each(|psn| self.cells.program(psn, self.cells.content(psn), self.next, origin));
+        }
+    }
+
+    pub(super) fn erase(&mut self, operation: &Operation, nand: &Nand, plan: &mut Plan) -> Operation {
+        let (held, orders) = (self.take_held(), self.behind(operation.block, true));
+        let noted = Noted { held, orders, barrier: self.barrier_of(plan), ..Noted::of(operation, nand.operations()) };
+        let planned = self.note(operation, noted);
         self.mutate_follows(operation, plan);
         planned
+    }
+
+    /// Moves the subpages that the next operation destroys to the records of the call.
+    fn take_held(&mut self) -> Items {
+        let first = self.call.held.len();
+        self.call.held.append(&mut self.held);
+        Items::since(first, &self.call.held)
     }
 
     /// A mutation that drops the gate of `operation` drops the programs that the operation follows, too.
-    fn mutate_follows(&mut self, operation: Operation, plan: &mut Plan) {
+    fn mutate_follows(&mut self, operation: &Operation, plan: &mut Plan) {
         let index = plan.operations.len() as u32;
         if plan.follows.last().is_some_and(|&(erase, _)| erase == index) {
-            let Operation { kind, cause, .. } = operation;
-            *self.plantable.entry(Mutation { kind, cause, drops_after: true }).or_default() += 1;
+            self.plantable[operation.kind as usize][operation.cause as usize][0] += 1;
         }
-        if self.mutation.is_some_and(|it| it.drops_after && it.fits(&operation)) {
+        if self.mutation.is_some_and(|it| it.drops_after && it.fits(operation)) {
             plan.follows.retain(|&(erase, _)| erase != index);
         }
     }
@@ -510,64 +458,87 @@ impl Ledger {
         }
     }
 
-    /// The sources of `origins` that have not ended or arrived at `now`.
-    fn sources_of(&mut self, origins: &[u32], now: Nanos) -> Vec<Source> {
-        let mut sources = Vec::new();
-        let read = origins.iter().fold(true, |read, &origin| read & self.resolve(origin, &mut sources));
+    /// Appends the events of `wanted` that have not ended or arrived at `now` to `into`, in order and once each.
+    #[inline]
+    fn gather(&mut self, wanted: impl Iterator<Item = Wanted>, now: Nanos, into: &mut Vec<Source>) -> Items {
+        let (first, mut read) = (into.len(), true);
+        for one in wanted {
+            match one {
+                Wanted::Source(source) => into.push(source),
+                Wanted::Origin(origin) => read &= self.resolve(origin, into),
+            }
+        }
         if !read {
             self.accuse("data is used that was never read".into());
         }
         let ended = self.ended_before;
-        sources.retain(|source| match *source {
+        let waits = |source: &Source| match *source {
             Source::Read(order) => order >= ended,
             Source::Link(at) => at > now,
-        });
-        sources.sort_unstable();
-        sources.dedup();
-        sources
+        };
+        if into.len() > first + 1 {
+            into[first..].sort_unstable();
+        }
+        let mut end = first;
+        for index in first..into.len() {
+            let source = into[index];
+            if waits(&source) && (end == first || into[end - 1] != source) {
+                into[end] = source;
+                end += 1;
+            }
+        }
+        into.truncate(end);
+        Items::since(first, into)
     }
 
-    /// Ends the call at `now` and returns all records. `delivered` is the data that a read delivered to the host. If
-    /// `buffered`, the layer must hold the data that the host wrote.
-    pub fn close(&mut self, now: Nanos, delivered: &[(u32, Data)], buffered: bool) -> Call {
-        // Resolves joins of this call, so that later calls need not follow chains.
-        let made = self.made;
-        let first = std::mem::replace(&mut self.flat, made) + 1;
-        for id in first.max(made.saturating_sub(WINDOW as u32 - 1))..=made {
-            if let Waits::Both(..) = self.origins[id as usize % WINDOW].waits {
-                let sources = self.sources_of(&[id], now);
-                self.origins[id as usize % WINDOW].waits = match sources.as_slice() {
-                    [] => Waits::Nothing,
-                    [one] => Waits::One(*one),
-                    _ => Waits::Many(sources.into()),
-                };
-            }
+    /// Ends the call at `now`, and exchanges its records for `call`, the records of an earlier call. `delivered` is the
+    /// data that a read delivered to the host. If `buffered`, the layer must hold the data that the host wrote.
+    pub fn close(&mut self, now: Nanos, delivered: &[(u32, Data)], buffered: bool, call: &mut Call) {
+        call.clear();
+        std::mem::swap(&mut self.call, call);
+        self.resolve_joins(now);
+        let unresolved = std::mem::take(&mut self.unresolved);
+        for program in unresolved.chunk_by(|one, other| one.0 == other.0) {
+            let wanted = program.iter().map(|&(_, wanted)| wanted);
+            call.noted[program[0].0 as usize].sources = self.gather(wanted, now, &mut call.sources);
         }
-        for (index, origins) in std::mem::take(&mut self.unresolved) {
-            let more = self.sources_of(&origins, now);
-            if let Fact::Program { sources, .. } = &mut self.noted[index].fact {
-                sources.extend(more);
-            }
-        }
-        let pieces = std::mem::take(&mut self.pieces);
-        let mut origins: Vec<u32> = delivered.iter().map(|(_, data)| data.origin).collect();
-        origins.extend(pieces.iter().map(|&(_, origin)| origin));
-        let sources = self.sources_of(&origins, now);
+        self.unresolved = unresolved;
+        self.unresolved.clear();
+        let mut pieces = std::mem::take(&mut self.pieces);
+        call.promise.clear();
+        let Promise { sources, stored } = &mut call.promise;
+        let origins = delivered.iter().map(|(_, data)| data.origin).chain(pieces.iter().map(|&(_, origin)| origin));
+        self.gather(origins.map(Wanted::Origin), now, sources);
         let lost = pieces.iter().find(|(piece, _)| buffered && !self.kept.contains(&piece.content));
         if let Some(&(Stored { lsn, .. }, _)) = lost {
             self.accuse(format!("logical subpage {lsn} is written, but neither kept in memory nor programmed"));
         }
-        self.reads.clear();
-        self.hits.clear();
-        self.rebuilt.clear();
+        stored.extend(pieces.drain(..).map(|(piece, _)| piece));
+        self.pieces = pieces;
+        self.marks.clear();
         self.own_reads.clear();
-        self.unread.clear();
         self.kept.clear();
-        let stored = pieces.into_iter().map(|(piece, _)| piece).collect();
-        Call {
-            noted: std::mem::take(&mut self.noted),
-            promise: Promise { sources, stored },
-            violation: self.violation.take(),
+        (self.contents_before, self.pieces_end) = (self.contents, 0);
+        call.violation = self.violation.take();
+    }
+
+    /// Resolves joins of this call, so that later calls need not follow chains.
+    #[inline]
+    fn resolve_joins(&mut self, now: Nanos) {
+        let made = self.made;
+        let first = std::mem::replace(&mut self.flat, made) + 1;
+        for id in first.max(made.saturating_sub(WINDOW as u32 - 1))..=made {
+            if let Waits::Both(..) = self.origins[id as usize % WINDOW].waits {
+                let mut sources = std::mem::take(&mut self.resolved);
+                self.gather([Wanted::Origin(id)].into_iter(), now, &mut sources);
+                self.origins[id as usize % WINDOW].waits = match sources.as_slice() {
+                    [] => Waits::Nothing,
+                    [one] => Waits::One(*one),
+                    all => Waits::Many(all.into()),
+                };
+                sources.clear();
+                self.resolved = sources;
+            }
         }
     }
 
@@ -579,19 +550,16 @@ impl Ledger {
     /// Starts recording, and discards the operations that the present call has planned. The next operation of the plan
     /// has number `next`.
     pub fn restart(&mut self, next: u64) {
-        self.noted.clear();
+        self.call.clear();
         self.unresolved.clear();
-        self.reads.clear();
-        self.hits.clear();
-        self.rebuilt.clear();
+        self.marks.clear();
         self.cells.clear();
         self.own_reads.clear();
-        self.unread.clear();
         self.pieces.clear();
         self.kept.clear();
         self.whole_reads.clear();
         self.places.clear();
-        self.content_at.fill(0);
+        (self.contents_before, self.pieces_end) = (self.contents, 0);
         self.violation = None;
         (self.next, self.ended_before, self.barrier, self.active) = (next, next, next, true);
     }

@@ -21,6 +21,11 @@ pub enum OperationKind {
     Erase,
 }
 
+impl OperationKind {
+    /// All kinds, by number.
+    pub const ALL: [OperationKind; 3] = [OperationKind::Read, OperationKind::Program, OperationKind::Erase];
+}
+
 /// One flash operation for the engine. The order of fields keeps together those that the engine copies together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]

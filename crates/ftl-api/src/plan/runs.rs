@@ -5,6 +5,7 @@
 //! page.
 
 use super::flash::wanted_bytes;
+use super::ledger::Over;
 use super::operations::{Operation, OperationKind};
 use super::{Cause, Gate, Io, Program, Read, under_way};
 use palimpsest_flash::nand::part::ReadMode;
@@ -78,7 +79,7 @@ impl SliceIo for Io {
 
     #[inline]
     fn takes_slices(&self) -> bool {
-        let observed = self.ledger.is_some() || self.undo.is_some() || self.guard.is_some();
+        let observed = self.is_checked() || self.undo.is_some() || self.guard.is_some();
         !observed && self.nand.takes_slices()
     }
 
@@ -190,6 +191,9 @@ impl SliceIo for Io {
                 from_host: program.from_host || self.present.is_from_host(program.cause),
                 ..self.plan.operation(OperationKind::Program, cause)
             };
+            if self.is_checked() {
+                return Ok(self.push_next_checked(&{ operation }, &{ program }));
+            }
             let stored = (ppn, program.written, after);
             self.note_stored(&mut operation, program.cause, stored, logical.iter().copied());
             self.push(signal, operation);
@@ -199,6 +203,13 @@ impl SliceIo for Io {
 }
 
 impl Io {
+    /// Adds the program `operation` of the next page of a block to a plan whose times are verified.
+    fn push_next_checked(&mut self, operation: &Operation, program: &Program<'_>) -> Outcome {
+        let program = Program { after: operation.after, ..*program };
+        self.push_noted_program(operation, &program, Outcome::Done, Over::Erased);
+        Outcome::Done
+    }
+
     /// Counts the `pages` pages from page `to` on for the owners of their data.
     fn own_copies(&mut self, to: u32, pages: u32) {
         let Io { nand, owners: Some(owners), .. } = self else { return };

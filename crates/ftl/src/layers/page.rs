@@ -156,6 +156,11 @@ impl<M: Map> Ftl for Page<M> {
     }
 
     #[inline]
+    fn locate_ahead(&self, extent: Extent) -> Option<u32> {
+        self.log.locate_ahead(self.sectors_per_page.divide_wide(extent.sector) as u32)
+    }
+
+    #[inline]
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
         let stream = self.streams.stream_of(extent, io.directives());
         for (page, first, sectors) in pages_by(extent, self.sectors_per_page) {

@@ -154,6 +154,11 @@ impl Ftl for Subpage {
     }
 
     #[inline]
+    fn locate_ahead(&self, extent: Extent) -> Option<u32> {
+        self.log.locate_ahead(unit_of(extent.sector, self.sectors_per_subpage) as u32)
+    }
+
+    #[inline]
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
         let stream = self.streams.stream_of(extent, io.directives());
         for piece in pieces(extent, self.sectors_per_subpage) {

@@ -240,10 +240,7 @@ impl<'a> Served<'a> {
         let lsn = self.session.tally.subpage_of(extent.sector);
         self.session.drive.io.buffers().expect(lsn, step);
         match step {
-            Step::Name => {
-                self.session.foresee(extent, false);
-                self.session.verifier.shadow.expect(lsn);
-            }
+            Step::Name => self.session.foresee(extent, false),
             Step::Place => self.session.foresee(extent, true),
             Step::Bytes => {}
         }

@@ -156,10 +156,18 @@ impl<'a> Session<'a> {
         self.config.logical_bytes() / self.unit_bytes()
     }
 
-    /// Announces an extent that is written after some others (`soon`: after a few) to the layer.
+    /// Announces an extent that is read or written after some others (`soon`: after a few) to the layer and the shadow.
     #[inline]
     pub(super) fn foresee(&self, extent: Extent, soon: bool) {
         self.drive.ftl.expect(extent, soon);
+        if !self.verified() {
+            return;
+        }
+        if !soon {
+            self.verifier.shadow.expect(self.tally.subpage_of(extent.sector));
+        } else if let Some(psn) = self.drive.ftl.locate_ahead(extent) {
+            self.drive.io.nand.prefetch_content(psn);
+        }
     }
 
     /// Bytes of a unit.

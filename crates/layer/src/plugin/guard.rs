@@ -106,6 +106,10 @@ impl Ftl for Guarded {
         self.of(|layer| layer.expect(extent, soon));
     }
 
+    fn locate_ahead(&self, extent: Extent) -> Option<u32> {
+        self.of(|layer| layer.locate_ahead(extent))
+    }
+
     fn classifier_ahead(&mut self) -> Option<&mut dyn ClassifyAhead> {
         self.with(|layer| layer.classifier_ahead().is_some()).then_some(self as &mut dyn ClassifyAhead)
     }

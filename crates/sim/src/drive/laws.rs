@@ -8,18 +8,18 @@ use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::RequestKind;
 use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_ftl_api::Guarantee;
-use palimpsest_ftl_api::plan::ledger::{Fact, Ledger, Mutation, Noted, Promise};
+use palimpsest_ftl_api::plan::ledger::{Call, Ledger, Mutation};
 
 /// The guarantee of a layer.
 pub(super) struct Laws {
     pub(super) guarantee: Guarantee,
-    /// Promise of the present call.
-    promise: Promise,
+    /// Promise of the present call, and memory of its records.
+    call: Call,
 }
 
 impl Laws {
     pub(super) fn new(guarantee: Guarantee) -> Self {
-        Laws { guarantee, promise: Promise::default() }
+        Laws { guarantee, call: Call::default() }
     }
 }
 
@@ -51,22 +51,18 @@ impl Drive {
     #[inline]
     pub(super) fn close_call(&mut self) {
         if let (Some(ledger), Some(causality)) = (&mut self.io.ledger, &mut self.engine.causality) {
-            let call = ledger.close(self.io.present.now, self.io.host.delivered(), causality.is_buffered());
-            let finishes = self.io.present.directives.zone == ZoneAction::Finish;
-            let stored = |noted: &Noted| match &noted.fact {
-                Fact::Program { stored, .. } => stored.clone(),
-                _ => Vec::new(),
-            };
-            let programmed: Vec<_> = call.noted.iter().filter(|_| finishes).flat_map(stored).collect();
-            self.laws.promise = causality.accept(call, ledger, self.io.present.now);
-            self.laws.promise.stored.extend(programmed);
+            let (now, call) = (self.io.present.now, &mut self.laws.call);
+            ledger.close(now, self.io.host.delivered(), causality.is_buffered(), call);
+            if self.io.present.directives.zone == ZoneAction::Finish {
+                call.promise.stored.extend_from_slice(&call.stored);
+            }
+            causality.accept(call, ledger, now);
         }
     }
 
     /// Registers the planned request `id` with the check.
-    #[cold]
     pub(super) fn pledge(&mut self, id: u32, kind: RequestKind, is_forced: bool) {
-        let promise = std::mem::take(&mut self.laws.promise);
+        let promise = &self.laws.call.promise;
         let Some(causality) = &mut self.engine.causality else { return };
         match kind {
             RequestKind::Read => causality.read(id, promise),
@@ -82,6 +78,7 @@ impl Drive {
             }
             RequestKind::Trim => {}
         }
+        self.laws.call.promise.clear();
     }
 
     /// Verifies request `id` when the drive completes it, because the host's own time would hide an early completion.

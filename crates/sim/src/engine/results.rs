@@ -54,7 +54,13 @@ impl Engine {
         self.results.completed.is_empty()
             && self.results.collections.is_empty()
             && self.results.buffer_freed == 0
-            && self.causality.is_none()
+            && !(self.causality.is_some() && self.has_findings())
+    }
+
+    /// True if the check of times found a broken law, or must verify a request that has ended in the drive.
+    #[inline]
+    pub(super) fn has_findings(&self) -> bool {
+        !self.results.ended_in_drive.is_empty() || self.causality.as_ref().is_some_and(|check| check.is_violated())
     }
 
     /// Takes a completed request.

@@ -3,13 +3,13 @@
 //!
 //! Ignored: references to operations that have ended.
 
-use super::{Barrier, Ledger, Plan, Read, Source, WINDOW, Waits};
+use super::{Barrier, Items, Ledger, Plan, Read, Seen, Source, WINDOW, Waits};
 use palimpsest_flash::nand::{Nand, SubpageMask, first_subpages};
 
 // States are stored before a ledger is active.
 palimpsest_flash::state!(Ledger { contents, forgotten } built {
-    origins, made, flat, next, content_at, whole_reads, noted, unresolved, reads, hits, rebuilt, cells, own_reads,
-    places, unread, pieces, kept, violation, ended_before, barrier, held, active, mutation, copying, plantable
+    origins, made, flat, next, contents_before, whole_reads, call, unresolved, resolved, marks, cells, own_reads,
+    places, pieces, pieces_end, kept, violation, ended_before, barrier, held, active, mutation, copying, plantable
 });
 
 impl Ledger {
@@ -55,24 +55,30 @@ impl Ledger {
     pub(in super::super) fn rebuilt(&mut self, first: u32, wanted: SubpageMask, orders: &[u64]) {
         let all: Box<[Source]> = orders.iter().map(|&order| Source::Read(order)).collect();
         for psn in (0..64).filter(|index| wanted >> index & 1 == 1).map(|index| first + index) {
-            self.reads.remove(&psn);
-            self.hits.remove(&psn);
-            let content = self.content_at[psn as usize];
-            match self.unread.remove(&psn) {
-                Some(origin) => self.origins[origin as usize % WINDOW].waits = Waits::Many(all.clone()),
-                None => {
-                    let origin = self.make(Waits::Many(all.clone()), content);
-                    self.rebuilt.insert(psn, origin);
-                }
-            }
+            let mark = self.marks.at(psn);
+            let unread = std::mem::take(&mut mark.unread);
+            let waits = Waits::Many(all.clone());
+            let origin =
+                if unread == 0 { self.make(waits, self.cells.content(psn)) } else { self.now_waits(unread, waits) };
+            self.marks.at(psn).seen = Seen::Rebuilt(origin);
         }
+    }
+
+    /// `origin`, which waits for `waits` from now on.
+    pub(super) fn now_waits(&mut self, origin: u32, waits: Waits) -> u32 {
+        self.origins[origin as usize % WINDOW].waits = waits;
+        origin
     }
 
     /// Records that the layer found the place of logical subpage `lsn` in its own bytes in physical subpage `psn`, read
     /// in this call.
     pub(in super::super) fn found(&mut self, lsn: u32, psn: u32) {
-        let hit = self.hits.contains(&psn).then(|| self.read_before(psn)).flatten();
-        if let Some(order) = self.reads.get(&psn).copied().or(hit) {
+        let order = match self.marks.seen(psn) {
+            Seen::Read(order) => Some(order),
+            Seen::Hit => self.read_before(psn),
+            _ => None,
+        };
+        if let Some(order) = order {
             self.places.insert(lsn, order);
         }
     }
@@ -96,10 +102,11 @@ impl Ledger {
             self.whole_reads.insert(ppn, 0);
         }
         for psn in (0..width).filter(|index| found >> index & 1 == 1).map(|index| ppn * width + index) {
-            self.hits.insert(psn);
-            self.reads.remove(&psn);
-            if let Some(origin) = self.unread.remove(&psn) {
-                self.origins[origin as usize % WINDOW].waits = Waits::Both(self.cells.origin(psn), 0);
+            let mark = self.marks.at(psn);
+            mark.seen = Seen::Hit;
+            let unread = std::mem::take(&mut mark.unread);
+            if unread != 0 {
+                self.now_waits(unread, Waits::Both(self.cells.origin(psn), 0));
             }
             if nand.own(psn).is_some() {
                 let key = (nand.logical(psn), cause);
@@ -111,20 +118,14 @@ impl Ledger {
         }
     }
 
-    /// Drops all records of physical subpage `psn`, because a program replaces its content.
-    pub(super) fn overwritten(&mut self, psn: u32) {
-        self.reads.remove(&psn);
-        self.hits.remove(&psn);
-        self.rebuilt.remove(&psn);
-        self.unread.remove(&psn);
-    }
-
     /// Operations that must have started before the next operation changes `block`; with `all`, reads of the block too.
-    pub(super) fn behind(&mut self, block: u32, all: bool) -> Vec<u64> {
-        let from = self.ended_before;
-        let mut behind = if all { self.cells.take_reads(block, from) } else { Vec::new() };
-        behind.extend(self.cells.change(block, self.next, from));
-        behind
+    pub(super) fn behind(&mut self, block: u32, all: bool) -> Items {
+        let (from, first) = (self.ended_before, self.call.orders.len());
+        if all {
+            self.cells.take_reads(block, from, &mut self.call.orders);
+        }
+        self.call.orders.extend(self.cells.change(block, self.next, from));
+        Items::since(first, &self.call.orders)
     }
 
     /// All operations planned from now on are behind a barrier.
@@ -139,7 +140,7 @@ impl Ledger {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Fact;
+    use super::super::Call;
     use super::*;
     use crate::plan::port::Piece;
     use crate::plan::{Cause, Erase, Io, ParityIo, Program};
@@ -195,11 +196,9 @@ mod tests {
         program(&mut io, lost, 8, new);
         let copied = loaded(&mut io, lost);
         program(&mut io, 3, 8, copied);
-        let call = io.ledger.as_mut().expect("a ledger").close(0, &[], false);
-        let stored = call.noted.iter().filter_map(|noted| match &noted.fact {
-            Fact::Program { stored, .. } => stored.iter().find(|piece| piece.lsn == 8),
-            _ => None,
-        });
+        let mut call = Call::default();
+        io.ledger.as_mut().expect("a ledger").close(0, &[], false, &mut call);
+        let stored = call.stored.iter().filter(|piece| piece.lsn == 8);
         let contents: Vec<u64> = stored.map(|piece| piece.content).collect();
         assert_eq!(contents, [contents[0]; 2], "a copy is as new as what it was made of");
     }
@@ -234,7 +233,7 @@ mod tests {
             assert_eq!(io.counters.memory_reads.iter().sum::<u64>(), 1);
             let ledger = io.ledger.as_mut().expect("a ledger");
             ledger.copying = false;
-            assert_eq!(ledger.hits.contains(&1), !copying);
+            assert_eq!(ledger.marks.seen(1) == Seen::Hit, !copying);
         }
     }
 }

@@ -54,7 +54,7 @@ impl Session<'_> {
         }
         if self.intake.length > AHEAD / 2 {
             let coming = self.intake.ring[self.intake.at(AHEAD / 2)];
-            self.drive.ftl.expect(coming.extent, true);
+            self.foresee(coming.extent, true);
         } else if self.intake.length == 0 {
             return Ok(None);
         }
@@ -73,7 +73,7 @@ impl Session<'_> {
         while self.intake.length < AHEAD {
             let next = if self.classifies { self.next_classified(source)? } else { self.read_next(source)? };
             let Some(request) = next else { return Ok(()) };
-            self.drive.ftl.expect(request.extent, false);
+            self.foresee(request.extent, false);
             let place = self.intake.at(self.intake.length);
             self.intake.ring[place] = request;
             self.intake.length += 1;
