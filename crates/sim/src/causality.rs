@@ -299,7 +299,7 @@ impl Causality {
 
     /// Records that operation `order` starts at `now`; the transfer of a program ends at `loaded`.
     pub fn started(&mut self, order: u64, now: Nanos, loaded: Nanos) {
-        if let Some(&Tracked { ref noted, .. }) = self.tracked(order) {
+        if let Some(Tracked { noted, .. }) = self.tracked(order) {
             if self.violation.is_none()
                 && let Some(why) = self.too_early(noted, loaded)
             {
