@@ -34,9 +34,9 @@ class Settings(TypedDict, total=False):
         requests: number of requests, such as `1e6` or `"100k"`; None for the whole workload.
         warmup: requests, or share such as `"10%"`, at the start that are not measured.
         fidelity: `timed`, or `count` for operation counts only (latencies are then None).
-        payload: `none`; `tag` to check every read against the last write; `bytes` for real data.
-        check: verify data (at least the payload `tag`) and times: an operation or acknowledgement before the data that
-            it needs raises `RuleError`.
+        payload: `tag`: every read is compared with the last write, and in timed runs an operation or acknowledgement
+            before the data that it needs raises `RuleError`; `bytes` for real data too; `none` verifies nothing.
+        check: verify with at least the payload `tag`, as by default.
         seed: seed of all random numbers.
         skip_bad: count and skip bad lines of a trace instead of ending at the first.
         format: format of a trace, as in `palimpsest list traces`; None to recognise the format by content.

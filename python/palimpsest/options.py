@@ -44,7 +44,7 @@ class RunOptions:
     requests: int | None = None
     warmup: str | None = None
     fidelity: str = "timed"
-    payload: str = "none"
+    payload: str = "tag"
     check: bool = False
     seed: int = 1
     skip_bad: bool = False

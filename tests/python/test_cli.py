@@ -46,6 +46,20 @@ def test_same_bytes_for_the_same_run(palimpsest: Command) -> None:
     assert without_sim(results[0]) == without_sim(results[1])
 
 
+def test_runs_are_verified_unless_switched_off(palimpsest: Command) -> None:
+    verified, counted, unverified = (
+        figures(palimpsest("run", "--json", *SMALL, *options))
+        for options in ((), ("--fidelity=count",), ("--payload=none",))
+    )
+    assert [each["payload"] for each in (verified, counted, unverified)] == ["tag", "tag", "none"]
+    said = "every read verified; every acknowledgement checked"
+    assert said in verified["notes"]
+    assert "every read verified" in counted["notes"]
+    assert not any("verified" in note for note in unverified["notes"])
+    same = ("requests", "latency_ns", "flash", "gc", "simulated_ns", "energy_uj")
+    assert [verified[key] for key in same] == [unverified[key] for key in same]
+
+
 def test_another_seed_gives_another_run(palimpsest: Command) -> None:
     results = [figures(palimpsest("run", "--json", "--seed", seed, *SMALL)) for seed in ("1", "2")]
     assert without_sim(results[0] | {"seed": 0}) != without_sim(results[1] | {"seed": 0})

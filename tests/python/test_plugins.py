@@ -78,7 +78,7 @@ def test_two_plugins_are_listed_run_and_compared(ring: Path, boom: Path, tmp_pat
     assert re.search(r"^ring-layers 0\.1\.0 +layers ring$", listed, re.M), listed
     assert "page map over one circular log" in said(command(both, "list", "ftls"))
     options = ["--ftl=page,ring,logged", *SMALL, *LOAD, "--check", f"--out={tmp_path / 'out'}"]
-    assert "every read was verified" in said(command(both, "compare", *options))
+    assert "every read verified" in said(command(both, "compare", *options))
     assert "logged" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 

@@ -20,8 +20,9 @@ const SUBPAGE_BYTES: [u64; 2] = [4, 20];
 /// Bytes for each logical subpage in the shadow, if contents are verified.
 const SHADOW_BYTES: u64 = 8;
 
-/// Bytes for each physical subpage if times are verified: of the log, and of the final check.
-const VERIFIED_BYTES: [u64; 2] = [20, 32];
+/// Bytes for each physical subpage if times are verified: of the last copy of stored data, and of the ledger, which only
+/// the requests of the workload touch.
+const VERIFIED_BYTES: [u64; 2] = [16, 24];
 
 /// Refuses a file of `length` bytes, read up to one more than [`LARGEST_FILE`].
 ///
@@ -67,16 +68,16 @@ fn tables(drive: &DriveConfig, touched: &Touched) -> (u64, u64) {
     let (pages, physical) = (drive.geometry.pages(), drive.geometry.subpages());
     let logical = drive.logical_subpages();
     let map = find_layer(&drive.ftl.name).map_or(0, |entry| (entry.tables)(&drive.ftl, &drive.geometry, logical));
-    let [noted, checked] = if touched.verified { VERIFIED_BYTES.map(|bytes| physical * bytes) } else { [0, 0] };
-    let flash = physical * SUBPAGE_BYTES[usize::from(contents)] + physical / 8 + pages + noted;
+    let [copies, ledger] = if touched.verified { VERIFIED_BYTES.map(|bytes| physical * bytes) } else { [0, 0] };
+    let flash = physical * SUBPAGE_BYTES[usize::from(contents)] + physical / 8 + pages + copies;
     let host = map + if contents { logical * SHADOW_BYTES } else { 0 };
     let written = (touched.filled * touched.times * logical as f64 / physical as f64).min(1.0);
     let by_requests = |requests: u64| {
-        let tables: u64 = if contents { 7 } else { 4 };
-        checked + requests.saturating_mul(tables * PIECE)
+        let tables = 4 + 3 * u64::from(contents) + u64::from(touched.verified);
+        requests.saturating_mul(tables * PIECE)
     };
     let by_fill = (flash as f64 * written + host as f64 * touched.filled) as u64;
-    let all = flash + host + checked;
+    let all = flash + host + ledger;
     let least = touched.requests.map_or(all, |requests| by_fill.saturating_add(by_requests(requests)));
     (all, least.min(all))
 }

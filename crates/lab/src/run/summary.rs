@@ -532,21 +532,22 @@ fn notes(
         notes.push(format!("the timeline has the first {MOST_OPERATIONS} operations of its window only"));
     }
     notes.extend(session.loses_power().then(|| power_note(session)));
-    if session.verified() {
-        if session.verifier.failed > 0 {
-            let what = "reads of the host failed for good, as bits were wrong that could not be corrected; \
-                        every other read was verified";
-            notes.push(format!("{} {what}", session.verifier.failed));
-        } else if session.tally.host.subpages_read > 0 {
-            notes.push("every read was verified against what the host had written".into());
-        }
-        if session.drive.io.plan.timed {
-            let what =
-                "every program, erase, read and acknowledgement was verified to come after the data that it needs";
-            notes.push(what.into());
-        }
-    }
+    notes.extend(session.verified().then(|| verified_note(session)).flatten());
     notes
+}
+
+/// What was verified, if anything was.
+fn verified_note(session: &Session<'_>) -> Option<String> {
+    let failed = session.verifier.failed;
+    let reads = if failed > 0 {
+        let what = "reads of the host failed for good, as bits were wrong that could not be corrected";
+        Some(format!("{failed} {what}; every other read verified"))
+    } else {
+        (session.tally.host.subpages_read > 0).then(|| "every read verified".into())
+    };
+    let times = session.drive.io.plan.timed.then(|| "every acknowledgement checked".into());
+    let said: Vec<String> = reads.into_iter().chain(times).collect();
+    (!said.is_empty()).then(|| said.join("; "))
 }
 
 fn detail(session: &Session<'_>, timed: bool, simulated: u64) -> Detail {
