@@ -11,7 +11,6 @@ import pytest
 
 from conftest import Command, figures
 from palimpsest import errors
-from palimpsest.result import Result
 from palimpsest.sweeps.conditions import conditions, expect_measured
 from palimpsest.sweeps.finished import PointResult
 from palimpsest.sweeps.frontier import Frontier, frontier
@@ -74,13 +73,19 @@ def test_figures_without_times_are_refused_at_count_fidelity() -> None:
     expect_measured(conditions("wa<4,dwpd>1,erases<5,dram<1MiB"), "count")
 
 
+def finished(identity: str, axes: dict[str, Any], p99: int | None) -> PointResult:
+    """A point whose reads have this p99; None is a failed point."""
+    result = None if p99 is None else {"latency_ns": {"read": {"p99": p99, "p50": 1}}}
+    status = "failed" if p99 is None else "done"
+    return PointResult.of(axes, {"identity": identity, "status": status, "error": None, "result": result})
+
+
 def swept(p99: Mapping[tuple[str, int, int], int | None], slo: str) -> Sweep:
     """A sweep over over-provisioning, rates and seeds; None is a failed point."""
     points: list[PointResult] = []
     for (share, rate, seed), value in p99.items():
         axes: dict[str, Any] = {"ssd.over_provisioning": share, "workload.rate_iops": rate, "seed": seed}
-        result = None if value is None else Result({"latency_ns": {"read": {"p99": value, "p50": 1}}})
-        points.append(PointResult(axes, f"{len(points)}", "failed" if value is None else "done", None, result))
+        points.append(finished(f"{len(points)}", axes, value))
     return Sweep("t", list(points[0].axes), points, len(points), shown={"slo": slo})
 
 
@@ -123,8 +128,7 @@ def test_the_sentence_claims_only_what_was_run() -> None:
 def test_the_sentence_has_words_for_axes() -> None:
     axes: dict[str, Any] = {"ftl": "page", "host.iodepth": 4, "workload.bs": "4k"}
     for p99, begins in ((400, "With layer page, a queue depth of 4, request size 4k, read p99"), (600, "No configur")):
-        point = PointResult(axes, "0", "done", None, Result({"latency_ns": {"read": {"p99": p99, "p50": 1}}}))
-        made = frontier(Sweep("t", list(axes), [point], 1, shown={"slo": "read.p99<500ns"}))
+        made = frontier(Sweep("t", list(axes), [finished("0", axes, p99)], 1, shown={"slo": "read.p99<500ns"}))
         assert made is not None
         assert made.sentence.startswith(begins)
         assert "layer page" in made.sentence

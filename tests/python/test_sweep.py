@@ -149,7 +149,7 @@ def test_dry_run_lists_and_runs_nothing(palimpsest: Command, file: Path, tmp_pat
         ("[base]\nssd = 3\n", ":2: ssd: expected text, found 3"),
         ('[base]\nwarmup = "110%"\n', ":2: warmup = 110%: expected a number of requests"),
         ('[base]\nfidelity = "exact"\n', ":2: fidelity = exact: there is no such value"),
-        ("[base]\nfaults.power_cut_at = 100\n", ":2: "),
+        ('[base]\npayload = "none"\nfaults.power_cut_at = 100\n', ":3: "),
         ('[grid]\nftl = ["page"]\n[[exclude]]\nftl = "page"\n', "no point is left"),
     ],
 )

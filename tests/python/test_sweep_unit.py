@@ -282,10 +282,28 @@ def test_table_has_typed_axes_and_every_figure(sweep: Sweep) -> None:
 
 
 def test_columns_hold_all_of_their_values() -> None:
-    points = [PointResult({"a": each}, "i", "done", None, None) for each in (1, 2.5, "x", True, None)]
+    points = [PointResult.of({"a": each}, outcome("i")) for each in (1, 2.5, "x", True, None)]
     assert table.data_frame(["a"], points)["a"].to_list() == ["1", "2.5", "x", "true", None]
-    seeds = [PointResult({"seed": each}, "i", "done", None, None) for each in (0, 2**64 - 1)]
+    seeds = [PointResult.of({"seed": each}, outcome("i")) for each in (0, 2**64 - 1)]
     assert table.data_frame(["seed"], seeds)["seed"].to_list() == [0, 2**64 - 1]
+
+
+def test_tables_made_in_parts_equal_the_whole(sweep: Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
+    points = list(sweep)
+    mixed: list[object] = [1, None, 2**63, 0.5, [1], "text", True]
+    for point, value in zip(points, [None, *mixed], strict=False):
+        data = outcome("i") | {"identity": point.identity}
+        data["result"] |= {"mixed": value, "wide": 2**63 if value == 0.5 else 1, "part": 1 if value is None else 2.5}
+        points[points.index(point)] = PointResult.of(point.axes, data)
+    made = Sweep(sweep.title, sweep.axes, points, 10)
+    wholes = made.to_polars(), made.latency(), table.times(points)
+    assert wholes[0].schema["wide"] == pl.UInt64()
+    assert wholes[0]["mixed"].to_list()[1:8] == ["1", None, str(2**63), "0.5", None, "text", "true"]
+    for size in (1, 2, 4):
+        monkeypatch.setattr(table, "_PART", size)
+        for whole, again in zip(wholes, (made.to_polars(), made.latency(), table.times(points)), strict=True):
+            assert again.equals(whole)
+            assert again.schema == whole.schema
 
 
 def test_axes_are_drawn_in_order_of_their_numbers(sweep: Sweep) -> None:

@@ -1,5 +1,6 @@
 """Charts of a sweep: axes with their numbers, figures with their units, and the default selection."""
 
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -29,22 +30,28 @@ def axis(sweep: FinishedPoints, name: str) -> dict[str, Any]:
     return {"name": name, "labels": [axis_text(value) for value in values], "numbers": found, "unit": base}
 
 
+@functools.lru_cache(maxsize=1)
 def figures(sweep: FinishedPoints) -> dict[str, list[float | None]]:
     """Every numeric figure of each point, None if missing or not modelled; figures that differ come first."""
-    rows = [{} if point.result is None else _modelled(point.result) for point in sweep]
-    names = dict.fromkeys(name for row in rows for name in row if not name.startswith("config."))
-    found = {
-        name: [_number(row.get(name)) for row in rows]
-        for name in names
-        if name not in sweep.axes and name not in ("schema_version", "seed") and not is_time(name)
-    }
+    found: dict[str, list[float | None]] = {}
+    for at, point in enumerate(sweep):
+        for name, value in _modelled(point.result).items():
+            if (number := _number(value)) is not None and not _is_given(name, sweep):
+                found.setdefault(name, [None] * len(sweep))[at] = number
     key = [".".join(metric.path) for metric in METRICS]
-    shown = {name: values for name, values in found.items() if any(value is not None for value in values)}
-    order = sorted(shown, key=lambda name: (_constant(shown[name]), key.index(name) if name in key else len(key)))
-    return {name: shown[name] for name in order}
+    order = sorted(found, key=lambda name: (_constant(found[name]), key.index(name) if name in key else len(key)))
+    return {name: found[name] for name in order}
 
 
-def _modelled(result: Result) -> dict[str, Any]:
+def _is_given(name: str, sweep: FinishedPoints) -> bool:
+    """Whether a name is no figure, but an input of the run or about the simulator itself."""
+    given = name in sweep.axes or name in ("schema_version", "seed")
+    return given or name.startswith("config.") or is_time(name)
+
+
+def _modelled(result: Result | None) -> dict[str, Any]:
+    if result is None:
+        return {}
     found = figures_of(result.to_dict())
     return {name: value for name, value in found.items() if is_modelled(result, name.split("."))}
 

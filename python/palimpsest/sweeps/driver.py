@@ -19,7 +19,7 @@ from ..files import parquet, read_text
 from . import engines
 from .conditions import conditions, expect_measured
 from .definition import Definition, from_mapping, from_text
-from .finished import PointResult
+from .finished import Kept, PointResult
 from .points import Point, resolve
 from .results import Sweep, load, manifest
 from .store import LATENCY, TABLE, TIMES, Store
@@ -37,7 +37,7 @@ class Plan:
     folder: Path | None
     notes: list[str]
 
-    def tasks(self, finished: Mapping[str, Outcome]) -> list[dict[str, Any]]:
+    def tasks(self, finished: Mapping[str, Kept]) -> list[dict[str, Any]]:
         """The unfinished points, each identity once."""
         left = {point.identity: point for point in self.points if point.identity not in finished}
         return [point.task() for point in left.values()]
@@ -47,11 +47,11 @@ class Plan:
         points = [(point.axes, point.identity) for point in self.points]
         return manifest(self.definition.title, self.definition.axes, self.definition.report, points)
 
-    def found(self, done: Mapping[str, Outcome], before: frozenset[str]) -> Sweep:
+    def found(self, done: Mapping[str, Kept], before: frozenset[str]) -> Sweep:
         """The finished points; those in `before` were not run again."""
         made = self.definition
         points = [
-            PointResult.of(point.axes, done[point.identity], reused=point.identity in before)
+            PointResult(point.axes, point.identity, done[point.identity], point.identity in before)
             for point in self.points
             if point.identity in done
         ]
@@ -136,13 +136,13 @@ def run(
         return planned.found(done, before)
 
 
-def _take(outcome: Outcome, store: Store, done: dict[str, Outcome]) -> None:
+def _take(outcome: Outcome, store: Store, done: dict[str, Kept]) -> None:
     error = outcome["error"]
     if error is not None and error["kind"] == OTHER_SIMULATOR:
         raise Error(error["text"])
     identity = outcome["identity"]
     assert identity not in done, f"the outcome of {identity} came twice"
-    done[identity] = outcome
+    done[identity] = Kept.of(outcome)
     store.keep(outcome)
 
 

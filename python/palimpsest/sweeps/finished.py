@@ -1,32 +1,76 @@
-"""The finished points of a sweep as plain data: axes and figures for tables, plots and pages."""
+"""The finished points of a sweep as plain data: axes and figures for tables, plots and pages.
 
+Results wait compressed in memory, because a sweep has up to 100,000 points: 3 KB for each instead of 50. Whoever needs
+figures of all points takes one point after the other.
+"""
+
+import json
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import overload
+from typing import Any, overload
 
 from ..result import Result
 from .task import Outcome
 from .values import Value, readable_axes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The outcome of a point in little memory: `kind` and text of the `error`, and the `packed` result."""
+
+    status: str
+    kind: str | None
+    error: str | None
+    packed: bytes | None
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> "Kept":
+        """The outcome of a task."""
+        error, result = outcome["error"] or {"kind": None, "text": None}, outcome["result"]
+        text = None if error["text"] is None else str(error["text"])
+        packed = None if result is None else zlib.compress(json.dumps(result, separators=(",", ":")).encode(), 1)
+        return cls(outcome["status"], error["kind"], text, packed)
+
+    @property
+    def data(self) -> dict[str, Any] | None:
+        """The result as plain data; None if the point failed."""
+        if self.packed is None:
+            return None
+        data: dict[str, Any] = json.loads(zlib.decompress(self.packed))
+        return data
+
+
+@dataclass(frozen=True, slots=True)
 class PointResult:
-    """One finished point, with its result or error; `reused` if an earlier call finished it."""
+    """One finished point with its outcome; `reused` if an earlier call finished it."""
 
     axes: dict[str, Value | None]
     identity: str
-    status: str
-    error: str | None
-    result: Result | None
+    kept: Kept
     reused: bool = False
 
     @classmethod
-    def of(cls, axes: dict[str, Value | None], outcome: Outcome, *, reused: bool) -> "PointResult":
+    def of(cls, axes: dict[str, Value | None], outcome: Outcome, *, reused: bool = False) -> "PointResult":
         """A point and its outcome."""
-        error = None if outcome["error"] is None else str(outcome["error"]["text"])
-        result = None if outcome["result"] is None else Result(outcome["result"])
-        return cls(axes, outcome["identity"], outcome["status"], error, result, reused)
+        return cls(axes, outcome["identity"], Kept.of(outcome), reused)
+
+    @property
+    def status(self) -> str:
+        """`done` or `failed`."""
+        return self.kept.status
+
+    @property
+    def error(self) -> str | None:
+        """The message of a failed point."""
+        return self.kept.error
+
+    @property
+    def result(self) -> Result | None:
+        """The result; None if the point failed. Each access unpacks the result anew, in 0.2 ms."""
+        data = self.kept.data
+        return None if data is None else Result(data)
 
     @property
     def label(self) -> str:
@@ -66,6 +110,10 @@ class FinishedPoints(Sequence[PointResult]):
     def failed(self) -> list[PointResult]:
         """The failed points, each with its `error`."""
         return [point for point in self._points if point.status != "done"]
+
+    def results(self) -> Iterator[Result]:
+        """The results of the points that did not fail, one after the other."""
+        return (found for point in self._points if (found := point.result) is not None)
 
     @property
     def named(self) -> list[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..metrics import metric_of, unit
+from ..result import Result
 from .conditions import Condition, conditions
 from .finished import FinishedPoints, PointResult
 from .values import Value, axis_text, measures, named_axes
@@ -166,8 +167,9 @@ def frontier(sweep: FinishedPoints) -> Frontier | None:
     costs = list(places) or [_DRAM]
     found = []
     for key, points in groups.items():
-        values = tuple(of.worst([None if p.result is None else of.of(p.result) for p in points]) for of in wanted)
-        at = tuple(places[axis][axis_text(key[axes.index(axis)])] for axis in places) or (_memory(points),)
+        results = [point.result for point in points]
+        values = tuple(of.worst([None if each is None else of.of(each) for each in results]) for of in wanted)
+        at = tuple(places[axis][axis_text(key[axes.index(axis)])] for axis in places) or (_memory(results),)
         holds = all(of.holds(value) for of, value in zip(wanted, values, strict=True))
         found.append(Configuration(dict(zip(axes, key, strict=True)), values, at, holds))
     return Frontier(wanted, costs, found)
@@ -184,6 +186,6 @@ def _places(sweep: FinishedPoints, axes: Sequence[str]) -> Iterator[tuple[str, M
             yield axis, {**numbers, axis_text(None): 0.0}
 
 
-def _memory(points: Sequence[PointResult]) -> float:
-    found = [metric_of(_DRAM).of(point.result) for point in points if point.result is not None]
+def _memory(results: Sequence[Result | None]) -> float:
+    found = [metric_of(_DRAM).of(result) for result in results if result is not None]
     return max((value for value in found if value is not None), default=0.0)

@@ -8,6 +8,7 @@ import dataclasses
 import hashlib
 import json
 import re
+import sys
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -28,16 +29,23 @@ _CONFLICT = re.compile(r"\b[a-z]+\.\w+ = [^:]*\b[a-z]+\.\w+ = ")
 _PLACE = re.compile(r"--([a-z-]+) (\S+?): (.*)")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Point:
-    """One point of a sweep: axes, run and resolved configuration; a workload `file`, or a `drive` file as TOML."""
+    """One point of a sweep: axes and run; a workload `file`, or a `drive` file as TOML.
+
+    Of the resolved configuration a point has only what a worker must know, because a sweep has many points: the name of
+    the drive, its plug-ins and files with policies, and its preconditioned `state`.
+    """
 
     axes: dict[str, Value | None]
     options: RunOptions
-    config: dict[str, Any]
     file: WorkloadFile | None
     drive: str | None
     identity: str
+    state: str
+    name: str
+    plugins: dict[str, str]
+    code: dict[str, str]
 
     @property
     def label(self) -> str:
@@ -48,9 +56,8 @@ class Point:
         """The point as a message."""
         return {
             "identity": self.identity, "options": dataclasses.asdict(self.options), "drive": self.drive,
-            "name": self.config["name"], "file": None if self.file is None else dataclasses.asdict(self.file),
-            "simulator": simulator(), "plugins": plugins.used(self.config, self.options.format),
-            "state": state_of(self.config, self.options), "code": user_files.sources(self.config),
+            "name": self.name, "file": None if self.file is None else dataclasses.asdict(self.file),
+            "simulator": simulator(), "plugins": self.plugins, "state": self.state, "code": self.code,
         }  # fmt: skip
 
 
@@ -105,6 +112,7 @@ class _Resolver:
     def __init__(self, definition: Definition) -> None:
         self.definition = definition
         self._drives: dict[tuple[Any, ...], str] = {}
+        self._dictionaries: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
 
     def point(self, table: str, over: Settings) -> Point:
         settings = self.definition.base | over
@@ -117,7 +125,15 @@ class _Resolver:
             raise self.placed(table, settings, str(error)) from error
         drive = self._drive(options) if options.ssd.endswith(".toml") or "/" in options.ssd else None
         axes = {axis: _value(axis, settings, config) for axis in self.definition.axes}
-        return Point(axes, options, config, file, drive, _identity(options, config, file))
+        return Point(
+            axes, options, file, drive, _identity(options, config, file), state_of(config, options),
+            sys.intern(config["name"]), self._shared(plugins.used(config, options.format)),
+            self._shared(user_files.sources(config)),
+        )  # fmt: skip
+
+    def _shared(self, texts: dict[str, str]) -> dict[str, str]:
+        """An equal dictionary that an earlier point has, if any."""
+        return self._dictionaries.setdefault(tuple(texts.items()), texts)
 
     def _options(self, settings: Settings) -> tuple[RunOptions, WorkloadFile | None]:
         fields: dict[str, Any] = {

@@ -24,8 +24,9 @@ FRAGMENT_ROWS = 30
 def _rows(sweep: FinishedPoints, most: int) -> str:
     """The table of points as HTML."""
     metrics = key_metrics(sweep)
-    results = [point.result for point in sweep]
-    values = [[None if result is None else metric.of(result) for result in results] for metric in metrics]
+    results = (point.result for point in sweep)
+    of_points = ([None if result is None else metric.of(result) for metric in metrics] for result in results)
+    values = list(zip(*of_points, strict=True))
     marks = [best(metric, found) for metric, found in zip(metrics, values, strict=True)]
     axes = sweep.named
     titles = [*zip(axes, named_axes(axes), strict=True), *((each.label, each.label) for each in metrics)]
@@ -35,14 +36,15 @@ def _rows(sweep: FinishedPoints, most: int) -> str:
     rows = []
     for at, point in enumerate(sweep[:most]):
         cells = [f"<td>{escape(axis_text(point.axes.get(axis)))}</td>" for axis in axes]
-        if point.result is None:
+        result = point.result
+        if result is None:
             cells += ['<td class="failed">failed</td>', *["<td></td>"] * (len(metrics) - 1)] if metrics else []
         else:
             for column, metric in enumerate(metrics):
                 value, is_best = values[column][at], marks[column][at]
                 sort = "" if value is None else f' data-value="{value}"'
                 mark = ' class="best"' if is_best else ""
-                cells.append(f"<td{sort}{mark}>{'★ ' * is_best}{escape(metric.cell(point.result))}</td>")
+                cells.append(f"<td{sort}{mark}>{'★ ' * is_best}{escape(metric.cell(result))}</td>")
         rows.append(f"<tr>{''.join(cells)}</tr>")
     more = f"<p>and {len(sweep) - most:,} more, all in sweep.parquet</p>" if len(sweep) > most else ""
     body = f"<thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody>"
@@ -64,11 +66,11 @@ def _failures(sweep: FinishedPoints) -> str:
 
 def _shared(sweep: FinishedPoints) -> str:
     """The configuration that all points have in common."""
-    configs = [flatten(point.result["config"]) for point in sweep if point.result is not None]
-    if not configs:
-        return ""
-    same = {key: value for key, value in configs[0].items() if all(config.get(key) == value for config in configs)}
-    return "\n".join(f"{key} = {json.dumps(value)}" for key, value in same.items())
+    same: dict[str, Any] | None = None
+    for result in sweep.results():
+        config = flatten(result["config"])
+        same = config if same is None else {key: value for key, value in same.items() if config.get(key) == value}
+    return "\n".join(f"{key} = {json.dumps(value)}" for key, value in (same or {}).items())
 
 
 def _data(sweep: FinishedPoints) -> dict[str, Any]:
@@ -106,7 +108,7 @@ def _notes(sweep: FinishedPoints) -> str:
     figure = sweep.shown.get("figure")
     if figure is not None and figure not in charts.figures(sweep):
         notes.append(f"No point has the figure {figure} of the sweep file.")
-    found = dict.fromkeys(note for point in sweep if point.result is not None for note in point.result.get("notes", []))
+    found = dict.fromkeys(note for result in sweep.results() for note in result.get("notes", []))
     listed = "".join(f"<li>{escape(note)}</li>" for note in list(found)[:MOST_NOTES])
     folded = shell.folded(f"Notes of the runs ({len(found):,})", f"<ul>{listed}</ul>") if found else ""
     return shell.notes(notes) + folded

@@ -60,8 +60,8 @@ class Sweep(FinishedPoints):
 
         >>> swept.sketch("read", **{"ftl.victim": "greedy"}).percentile(99.9)
         """
-        chosen = [point for point in self._points if all(point.axes.get(key) == axes[key] for key in axes)]
-        found = (Sketch.of(point.result.to_dict(), kind) for point in chosen if point.result is not None)
+        chosen = (point for point in self._points if all(point.axes.get(key) == axes[key] for key in axes))
+        found = (Sketch.of(data, kind) for point in chosen if (data := point.kept.data) is not None)
         return merged(sketch for sketch in found if sketch is not None)
 
     def percentiles(
@@ -75,8 +75,9 @@ class Sweep(FinishedPoints):
         import polars as pl
 
         rows = []
-        for values in self._combinations(by):
-            together = self.sketch(kind, **values)
+        for values, points in self._combinations(by):
+            found = (Sketch.of(data, kind) for point in points if (data := point.kept.data) is not None)
+            together = merged(sketch for sketch in found if sketch is not None)
             rows.append({**values, **{f"p{percent:g}_ns": together.percentile(percent) for percent in of}})
         return pl.DataFrame(rows, infer_schema_length=None)
 
@@ -89,20 +90,21 @@ class Sweep(FinishedPoints):
         import polars as pl
 
         rows = []
-        for values in self._combinations(by):
-            chosen = [point for point in self._points if all(point.axes.get(key) == values[key] for key in values)]
-            found = [figures_of(point.result.to_dict()).get(figure) for point in chosen if point.result is not None]
+        for values, points in self._combinations(by):
+            found = (figures_of(data).get(figure) for point in points if (data := point.kept.data) is not None)
             known = [value for value in found if isinstance(value, int | float)]
             if known:
                 rows.append({**values, **interval(known, method)._asdict()})
         return pl.DataFrame(rows, infer_schema_length=None)
 
-    def _combinations(self, by: Sequence[str]) -> list[dict[str, Any]]:
-        """The values of some axes of all points, each combination once."""
+    def _combinations(self, by: Sequence[str]) -> list[tuple[dict[str, Any], list[PointResult]]]:
+        """Each combination of values of the axes `by`, with its points."""
         for axis in by:
             self.values(axis)
-        found = [{axis: point.axes.get(axis) for axis in by} for point in self._points]
-        return [values for at, values in enumerate(found) if values not in found[:at]]
+        found: dict[tuple[Any, ...], list[PointResult]] = {}
+        for point in self._points:
+            found.setdefault(tuple(point.axes.get(axis) for axis in by), []).append(point)
+        return [(dict(zip(by, values, strict=True)), points) for values, points in found.items()]
 
     def to_dict(self) -> dict[str, Any]:
         """The object of `palimpsest sweep --json`: counts, and each point with its axes and key figures."""
@@ -111,12 +113,13 @@ class Sweep(FinishedPoints):
         names = [".".join(metric.path) for metric in METRICS]
         points = []
         for point in self._points:
-            flat = {} if point.result is None else figures_of(point.result.to_dict())
+            data = point.kept.data
+            flat = {} if data is None else figures_of(data)
             points.append(
                 {
                     "axes": point.axes, "identity": point.identity, "status": point.status, "error": point.error,
                     "reused": point.reused,
-                    "figures": None if point.result is None else {name: flat.get(name) for name in names},
+                    "figures": None if data is None else {name: flat.get(name) for name in names},
                 }
             )  # fmt: skip
         found = frontier(self)
@@ -180,7 +183,9 @@ def load(folder: str | Path) -> Sweep:
         points = [(each["axes"], each["identity"]) for each in data["points"]]
         outcomes = read_points(folder, [identity for _, identity in points])
         found = [
-            PointResult.of(axes, outcomes[identity], reused=True) for axes, identity in points if identity in outcomes
+            PointResult(axes, identity, outcomes[identity], reused=True)
+            for axes, identity in points
+            if identity in outcomes
         ]
         file = folder / "sweep.toml"
         text = file.read_text(encoding="utf-8") if file.is_file() else ""

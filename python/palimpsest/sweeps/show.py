@@ -32,9 +32,13 @@ KEY_METRICS = tuple(metric for path in _KEY_PATHS for metric in METRICS if metri
 
 def key_metrics(sweep: FinishedPoints) -> list[Metric]:
     """The figure of the sweep file, then the key figures that at least one point has."""
-    results = [point.result for point in sweep if point.result is not None]
     first = [metric_of(sweep.shown["figure"])] if "figure" in sweep.shown else []
-    return first + [metric for metric in KEY_METRICS if metric.is_shown(results) and metric not in first]
+    hidden = [metric for metric in KEY_METRICS if metric not in first]
+    for result in sweep.results():
+        hidden = [metric for metric in hidden if not metric.is_shown([result])]
+        if not hidden:
+            break
+    return first + [metric for metric in KEY_METRICS if metric not in first and metric not in hidden]
 
 
 def _headings(axes: Sequence[str]) -> list[str]:
@@ -73,7 +77,8 @@ def _points(sweep: FinishedPoints, width: int) -> Iterator[RenderableType]:
     rows = []
     for point in sweep[:MOST_ROWS]:
         failed = [FAILED, *[""] * (len(metrics) - 1)] if metrics else []
-        shown = failed if point.result is None else [metric.cell(point.result) for metric in metrics]
+        result = point.result
+        shown = failed if result is None else [metric.cell(result) for metric in metrics]
         rows.append([*(axis_text(point.axes.get(axis)) for axis in axes), *shown])
     headings = [*_headings(axes), *(metric.label for metric in metrics)]
     yield from _table(headings, rows, len(axes), width, least=len(axes) + bool(metrics))
@@ -107,7 +112,7 @@ def render(sweep: FinishedPoints) -> RenderableType:
 
 def promises(sweep: FinishedPoints) -> str | None:
     """The warning of layers that make different promises for a write; None if all make the same."""
-    return unequal_promises((point.result.label, point.result) for point in sweep if point.result is not None)
+    return unequal_promises((result.label, result) for result in sweep.results())
 
 
 def summary_line(sweep: FinishedPoints, *, with_reused: bool = False) -> str:

@@ -26,6 +26,7 @@ from typing import Any
 
 from ..errors import InputError
 from ..files import named, open_new, write_whole
+from .finished import Kept
 from .task import LASTING, Outcome
 
 MANIFEST = "sweep.json"
@@ -98,13 +99,13 @@ class Store:
         """Writes a file about the whole sweep."""
         write_whole(self.folder / name, content)
 
-    def finished(self, identities: Iterable[str], note: Callable[[str], None] = lambda _: None) -> dict[str, Outcome]:
+    def finished(self, identities: Iterable[str], note: Callable[[str], None] = lambda _: None) -> dict[str, Kept]:
         """The outcomes in the folder, except failures worth another try; `note` receives damaged files."""
         found = read_points(self.folder, identities, lambda what: note(f"{what}; the point is run anew"))
         return {
             identity: outcome
             for identity, outcome in found.items()
-            if outcome["status"] == "done" or outcome["error"]["kind"] in LASTING
+            if outcome.status == "done" or outcome.kind in LASTING
         }
 
 
@@ -142,9 +143,9 @@ def _read_point(path: Path, identity: str) -> Outcome | None:
 
 def read_points(
     folder: Path, identities: Iterable[str], note: Callable[[str], None] = lambda _: None
-) -> dict[str, Outcome]:
+) -> dict[str, Kept]:
     """The outcomes of points in a folder; `note` receives a line for each damaged file."""
-    found: dict[str, Outcome] = {}
+    found: dict[str, Kept] = {}
     for identity in dict.fromkeys(identities):
         path = folder / _POINTS / f"{identity}.json"
         try:
@@ -153,5 +154,5 @@ def read_points(
             note(f"{path}: {error}")
         else:
             if outcome is not None:
-                found[identity] = outcome
+                found[identity] = Kept.of(outcome)
     return found

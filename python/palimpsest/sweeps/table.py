@@ -4,7 +4,7 @@ An axis of quantities has two columns: its values as written, and numbers in the
 name, such as `part.page_size_bytes`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..result import figures as figures_of
@@ -14,6 +14,13 @@ from .values import axis_text, numbers
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+_Columns = dict[str, list[Any]]
+"""Values by name of the column, one for each row."""
+
+_PART = 2_000
+"""Points whose figures are lists of Python at a time."""
 
 
 def axis_columns(axes: Sequence[str], points: Sequence[PointResult]) -> dict[str, list[Any]]:
@@ -34,38 +41,44 @@ def is_time(figure: str) -> bool:
 
 def times(points: Sequence[PointResult]) -> "pl.DataFrame":
     """A row for each point: identity, and time and memory of the simulator."""
-    import polars as pl
-
-    rows = [{} if point.result is None else figures_of(point.result.to_dict()) for point in points]
-    names = dict.fromkeys(name for row in rows for name in row if is_time(name))
-    columns = [pl.Series("identity", [point.identity for point in points], dtype=pl.String)]
-    return pl.DataFrame(columns + [_series(name, [_scalar(row.get(name)) for row in rows]) for name in names])
+    return _together(_figures(each, is_time) for each in _parts(points))
 
 
 def data_frame(axes: Sequence[str], points: Sequence[PointResult]) -> "pl.DataFrame":
     """A row for each point; figures of failed points are null."""
     import polars as pl
 
-    columns = axis_columns(axes, points)
-    columns["status"] = [point.status for point in points]
-    columns["error"] = [point.error for point in points]
-    columns["identity"] = [point.identity for point in points]
-    rows = [{} if point.result is None else figures_of(point.result.to_dict()) for point in points]
-    found = dict.fromkeys(name for row in rows for name, value in row.items() if not isinstance(value, list | dict))
-    names = [name for name in found if not is_time(name)]
-    for name in names:
-        columns.setdefault(name, [_scalar(row.get(name)) for row in rows])
-    return pl.DataFrame([_series(name, values) for name, values in columns.items()])
+    given = axis_columns(axes, points)
+    given["status"] = [point.status for point in points]
+    given["error"] = [point.error for point in points]
+    given["identity"] = [point.identity for point in points]
+    found = _together(_figures(each, lambda name: not is_time(name)) for each in _parts(points))
+    columns = [_series(name, values) for name, values in given.items()]
+    return pl.DataFrame(columns + [found[name] for name in found.columns if name not in given])
+
+
+def _figures(points: Sequence[PointResult], wanted: Callable[[str], bool]) -> _Columns:
+    """Identities, and the figures whose names are `wanted`."""
+    columns: _Columns = {"identity": [point.identity for point in points]}
+    for at, point in enumerate(points):
+        data = point.kept.data
+        for name, value in {} if data is None else figures_of(data).items():
+            if wanted(name) and not isinstance(value, list | dict):
+                columns.setdefault(name, [None] * len(points))[at] = value
+    return columns
 
 
 def distributions(axes: Sequence[str], points: Sequence[PointResult]) -> "pl.DataFrame":
     """A row for each bucket of the distributions of latency of each point."""
-    import polars as pl
+    return _together(_distributions(axes, each) for each in _parts(points))
 
-    columns: dict[str, list[Any]] = {name: [] for name in (*axes, "identity", "class", "lower_ns", "count")}
+
+def _distributions(axes: Sequence[str], points: Sequence[PointResult]) -> _Columns:
+    columns: _Columns = {name: [] for name in (*axes, "identity", "class", "lower_ns", "count")}
     for point in points:
-        for kind in KINDS if point.result is not None else ():
-            sketch = None if point.result is None else Sketch.of(point.result.to_dict(), kind)
+        data = point.kept.data
+        for kind in KINDS if data is not None else ():
+            sketch = None if data is None else Sketch.of(data, kind)
             if sketch is None:
                 continue
             number = len(sketch.count)
@@ -75,7 +88,43 @@ def distributions(axes: Sequence[str], points: Sequence[PointResult]) -> "pl.Dat
             columns["class"] += [kind] * number
             columns["lower_ns"] += sketch.lower_ns
             columns["count"] += sketch.count
-    return pl.DataFrame([_series(name, values) for name, values in columns.items()])
+    return columns
+
+
+def _parts(points: Sequence[PointResult]) -> Iterator[Sequence[PointResult]]:
+    """The points in parts, because lists of Python take much more memory than columns; one part if there is none."""
+    return (points[at : at + _PART] for at in range(0, max(len(points), 1), _PART))
+
+
+def _together(parts: Iterable[_Columns]) -> "pl.DataFrame":
+    """One table of all parts. A column that a part lacks is null there."""
+    import polars as pl
+
+    found: dict[str, list[pl.Series]] = {}
+    rows = 0
+    for columns in parts:
+        more = max((len(values) for values in columns.values()), default=0)
+        for name, values in columns.items():
+            of_before = [pl.Series(name, [None] * rows, dtype=pl.Null)] if rows and name not in found else []
+            found.setdefault(name, of_before).append(_series(name, values))
+        rows += more
+        for name in found.keys() - columns.keys():
+            found[name].append(pl.Series(name, [None] * more, dtype=pl.Null))
+    return pl.DataFrame([_column(name, each) for name, each in found.items()])
+
+
+def _column(name: str, parts: Sequence["pl.Series"]) -> "pl.Series":
+    """The parts as one column whose type holds all values, as `_series` chooses."""
+    import polars as pl
+
+    types = {part.dtype for part in parts} - {pl.Null()}
+    if len(types) > 1:
+        if not types <= {pl.Int64(), pl.UInt64(), pl.Float64()}:
+            return _series(name, [value for part in parts for value in part.to_list()])
+        wide = types == {pl.Int64(), pl.UInt64()} and all((part.min() or 0) >= 0 for part in parts)
+        types = {pl.UInt64() if wide else pl.Float64()}
+    whole: pl.Series = pl.concat([part.cast(*types) if types else part for part in parts])
+    return whole
 
 
 def _scalar(value: object) -> object:
@@ -87,7 +136,7 @@ def _series(name: str, values: list[Any]) -> "pl.Series":
     import polars as pl
 
     known = [value for value in values if value is not None]
-    if name == "error":
+    if name in ("error", "identity"):
         return pl.Series(name, values, dtype=pl.String)
     kinds = {bool if isinstance(value, bool) else type(value) for value in known}
     if not kinds:

@@ -12,7 +12,7 @@ from decimal import Decimal, InvalidOperation
 Value = str | int | float | bool
 """One value of an axis, as in the sweep file."""
 
-LARGEST_RANGE = 10_000
+LARGEST_RANGE = 100_000
 """Most values of a range."""
 
 _RANGE_KEYS = {"from", "to", "step", "factor"}
