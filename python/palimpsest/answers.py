@@ -22,7 +22,7 @@ _ASKED: tuple[tuple[str, str, str], ...] = (
 
 _LEAST = 0.05
 """The least difference in the sentence on a comparison."""
-_INFORMS = re.compile(r"the trace was read as |every (?:read verified|acknowledgement checked)|the timeline has the first ")
+_INFORMS = re.compile(r"the trace was read as |read verified|acknowledgement checked|the timeline has the first ")
 _LISTED = 3
 
 

@@ -19,8 +19,8 @@ charts.common charts.blocks charts.flash charts.gantt charts.latency charts.part
 charts.volumes charts.handles charts.__init__ page fio_output against report outputs reruns views progress
 parameters needs commands completion listing run_options new_layer checking images
 serving nvme attaching mounting wear wom drives traces trace_table trace_report trace_commands objects frames
-sweeps.values sweeps.conditions sweeps.lines sweeps.definition sweeps.task sweeps.worker sweeps.store sweeps.points
-sweeps.finished sweeps.table sweeps.charts sweeps.frontier sweeps.show sweeps.report sweeps.results
+sweeps.values sweeps.conditions sweeps.lines sweeps.definition sweeps.task sweeps.worker sweeps.finished sweeps.store
+sweeps.points sweeps.table sweeps.fleet sweeps.charts sweeps.frontier sweeps.show sweeps.report sweeps.results
 sweeps.cluster sweeps.local sweeps.dask_engine sweeps.ray_engine sweeps.engines sweeps.board
 sweeps.runs sweeps.driver sweeps.command sweeps.__init__
 paper.styles paper.series paper.draw paper.latex paper.command paper.__init__

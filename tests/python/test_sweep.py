@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 import palimpsest as ps
-from conftest import COMMAND, Command, figures, measured
+from conftest import COMMAND, ROOT, Command, figures, measured
 
 pytestmark = pytest.mark.contract
 
@@ -119,6 +119,21 @@ def test_drives_in_files(palimpsest: Command, tmp_path: Path) -> None:
                    "--precondition", "none")
     )  # fmt: skip
     assert found["points"][0]["figures"]["latency_ns.write.mean"] == alone["latency_ns"]["write"]["mean"]
+
+
+def test_the_example_of_a_fleet_has_a_thousand_drives(palimpsest: Command, tmp_path: Path) -> None:
+    example = ROOT / "examples" / "fleet.toml"
+    planned = figures(palimpsest("sweep", str(example), "--dry-run", "--json", cwd=tmp_path))
+    assert len(planned["points"]) == 1000
+    file = tmp_path / "fleet.toml"
+    file.write_text(example.read_text().replace("to = 50,", "to = 2,").replace("requests = 2000", "requests = 200"))
+    done = palimpsest("sweep", str(file), "--json", cwd=tmp_path)
+    fleets = figures(done)["fleets"]
+    assert [each["axes"]["workload"] for each in fleets] == ["oltp-zipf", "mysql-like", "trade", "ads", "cfs"]
+    for fleet in fleets:
+        assert (fleet["drives"], fleet["failed"]) == (8, 0)
+        assert 0 < fleet["figures"]["endurance.tbw"]["p0"] <= fleet["figures"]["endurance.tbw"]["p100"]
+    assert any(fleet["losing"] for fleet in fleets), "old data has no errors"
 
 
 def test_dry_run_lists_and_runs_nothing(palimpsest: Command, file: Path, tmp_path: Path) -> None:

@@ -1,20 +1,24 @@
 """Sweep files, ranges, tables and folders, without simulation."""
 
+import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
+from rich.console import Console
 
 import fake_core
 from palimpsest import errors
 from palimpsest.result import Result
-from palimpsest.sweeps import charts, definition, lines, report, store, table, values
+from palimpsest.sweeps import charts, definition, fleet, lines, report, store, table, values
 from palimpsest.sweeps.finished import PointResult
 from palimpsest.sweeps.results import Sweep, load, manifest
 
@@ -430,6 +434,56 @@ def test_a_page_survives_any_text() -> None:
     assert "<!--<script" not in page.replace("<!--<script>", "", 0).split("plotly", 1)[0]
     assert text not in page
     assert "\\u003c!--\\u003cscript>" in page
+
+
+FLEET = """
+[grid]
+ftl = ["page", "mga"]
+seed = {from = 1, to = 41, step = 1}
+[report]
+fleet = "seed"
+"""
+
+
+def worn(seed: Any, ftl: Any) -> dict[str, Any]:
+    """A drive whose TBW grows with the seed; every tenth drive fails, and the last loses data."""
+    if seed % 10 == 0:
+        return failed("f")
+    made = outcome("i", ftl=ftl)
+    made["result"] |= {"endurance": {"tbw": 100.0 * seed}, "reliability": {"failed_reads": int(seed == 41)}}
+    return made
+
+
+def test_drives_that_differ_in_the_axes_of_fleet_are_one_fleet() -> None:
+    definition = read(FLEET)
+    points = [PointResult.of({**each}, worn(each["seed"], each["ftl"])) for _, each in definition.points()]
+    sweep = Sweep("a fleet", definition.axes, points, 82, shown=definition.report)
+    known = [100.0 * seed for seed in range(1, 42) if seed % 10]
+    page, mga = sweep.fleets()
+    assert (page.axes, mga.axes) == ({"ftl": "page"}, {"ftl": "mga"})
+    assert (page.drives, page.failed, page.losing) == (41, 4, 1)
+    assert page.values["endurance.tbw"] == known
+    spread = sweep.spread("endurance.tbw", ["ftl"], (0, 1, 37.5, 99, 100))
+    expected = np.percentile(known, (0, 1, 37.5, 99, 100))
+    assert spread.rows()[0] == ("page", 41, 4, *map(pytest.approx, expected))
+    reported = json.loads(sweep.to_json())["fleets"][1]
+    assert reported["figures"]["endurance.tbw"]["p50"] == pytest.approx(np.percentile(known, 50))
+    shown = report.page(sweep)
+    assert 'id="fleet-0"' in shown
+    assert "The share of drives with at most this TBW" in shown
+    assert charts.first_shown(sweep)["x"] == "ftl"
+    drawn = fleet.chart([page, mga], "endurance.tbw")["data"]
+    assert [(line["name"], line["x"][-1], line["y"][0]) for line in drawn] == [
+        ("ftl page", 4100.0, 0), ("ftl mga", 4100.0, 0),
+    ]  # fmt: skip
+    printed = io.StringIO()
+    Console(width=120, file=printed).print(sweep)
+    assert re.search(r"page +TBW +41 +4 +1 +100", printed.getvalue()), printed.getvalue()
+
+
+def test_a_fleet_needs_axes_of_the_sweep() -> None:
+    with pytest.raises(errors.InputError, match=r":6: report.fleet: age is no axis of this sweep; expected ftl, seed"):
+        read(FLEET.replace('"seed"', '"seed, age"'))
 
 
 def test_one_sweep_writes_to_a_folder(tmp_path: Path) -> None:

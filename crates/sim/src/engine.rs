@@ -290,8 +290,8 @@ impl Engine {
     }
 
     /// Processes the next event, and later ones before `until`. Stops early when a request completes, a collection
-    /// ends, no operation is left, a check has findings, or room in the write buffer is freed while a request `waits` for
-    /// room.
+    /// ends, no operation is left, a check has findings, or room in the write buffer is freed while a request `waits`
+    /// for room.
     #[inline]
     pub fn run(&mut self, io: &mut Io, until: Nanos, waits: bool) {
         let until = if self.power_cut.is_some() { 0 } else { until };

@@ -10,7 +10,7 @@ from ..result import Result
 from ..result import figures as figures_of
 from .finished import FinishedPoints
 from .table import is_time
-from .values import axis_text, measures
+from .values import axes_of, axis_text, measures
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -68,7 +68,8 @@ def first_shown(sweep: FinishedPoints) -> dict[str, str]:
     """Default figure, x, colour and facet, from the sweep file, or else by the number of values."""
     drawn = figures(sweep)
     axes = [name for name in sweep.named if len(sweep.values(name)) > 1] or sweep.named
-    several = [name for name in axes if name not in _REPEATED] or axes
+    repeated = (*_REPEATED, *axes_of(sweep.shown, "fleet"))
+    several = [name for name in axes if name not in repeated] or axes
     shown = {key: name for key, name in sweep.shown.items() if name in (drawn if key == "figure" else sweep.axes)}
     shown |= {key: word for key, word in sweep.shown.items() if key == "scale"}
     if "figure" not in shown and drawn:

@@ -5,7 +5,7 @@
     [[zip]]                                 axes of equal length that change together, as one axis of the grid
     [[points]]                              a single point, beside the grid
     [[exclude]]                             points of the grid with all of these values are left out
-    [report]                                what the report shows first: figure, x, colour, facet, scale; and slo
+    [report]                                what the report shows first: figure, x, colour, facet, scale, slo, fleet
 
 A key `label.NAME` of [[zip]] or [[points]] is an axis that names these settings, and changes nothing.
 
@@ -25,7 +25,7 @@ from ..errors import InputError, did_you_mean
 from ..metrics import METRICS, is_figure
 from .conditions import conditions
 from .lines import line_of
-from .values import Value, expand, is_label, is_range
+from .values import Value, axes_of, expand, is_label, is_range
 
 OPTIONS = (
     "ssd", "ftl", "workload", "precondition", "requests", "warmup", "fidelity", "payload", "seed", "skip_bad",
@@ -37,7 +37,7 @@ _DOTTED = re.compile(r"^(\s*)((?:ftl|ssd|workload)(?:\.\w+)+)(\s*=)", re.MULTILI
 LARGEST_SWEEP = 100_000
 """Most points of a sweep."""
 
-_REPORT = ("figure", "x", "colour", "facet", "scale", "slo")
+_REPORT = ("figure", "x", "colour", "facet", "scale", "slo", "fleet")
 _SCALES = ("linear", "log")
 _TABLES = ("title", "base", "grid", "zip", "points", "exclude", "report")
 _TITLE = "Sweep"
@@ -182,10 +182,11 @@ class _Reader:
             if not any(_matches(base | settings, each) for settings in found.combinations()):
                 what = "no point of the grid has these values; expected values as the axes have them"
                 raise self.wrong(("exclude", index), what)
-        for key, name in found.report.items():
-            if key in ("x", "colour", "facet") and name not in found.axes:
-                axes = ", ".join(found.axes) or "none, as there is no axis"
-                raise self.wrong(("report", key), f"{name} is no axis of this sweep; expected {axes}")
+        for key in ("x", "colour", "facet", "fleet"):
+            for name in axes_of(found.report, key):
+                if name not in found.axes:
+                    axes = ", ".join(found.axes) or "none, as there is no axis"
+                    raise self.wrong(("report", key), f"{name} is no axis of this sweep; expected {axes}")
         return found
 
     def tables(self, data: Mapping[str, Any], name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:

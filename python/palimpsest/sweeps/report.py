@@ -1,15 +1,17 @@
 """The page of a sweep, self-contained: any figure over any axes, all points, and failures."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import page as shell
+from ..charts.common import Specification
 from ..metrics import best, metric_of, unit
 from ..page import Section, details, escape, row, table
 from ..result import flatten
-from . import charts
+from . import charts, fleet
 from .finished import FinishedPoints
+from .fleet import Fleet, fleets
 from .frontier import Frontier, frontier
 from .show import key_metrics, promises, summary_line
 from .values import axis_text, named_axes
@@ -123,16 +125,33 @@ def _slo(found: Frontier, axes: Sequence[str]) -> str:
     return f"{figures}{table('slo points', body)}" if rows else ""
 
 
+def _measured(found: Sequence[Fleet]) -> list[str]:
+    """The figures that some drive has."""
+    return list(dict.fromkeys(name for fleet in found for name, values in fleet.values.items() if values))
+
+
+def _fleets(found: Sequence[Fleet], drawn: Mapping[str, tuple[str, Specification]]) -> str:
+    """The distributions over drives: a chart for each figure, and the table."""
+    says = "The share of drives with at most this {}, of each fleet (of the first eight)."
+    charts_ = "".join(shell.chart(place, says.format(metric_of(name).label)) for place, (name, _) in drawn.items())
+    headings, *rows = fleet.rows(found)
+    axes = len(found[0].axes)
+    heads = [*(words.replace("\n", " ") for words in named_axes(headings[:axes])), *headings[axes:]]
+    return charts_ + table("fleets points", [row(heads, "th"), *map(row, rows[:MOST_ROWS])])
+
+
 def page(sweep: FinishedPoints) -> str:
     """The whole page."""
     configs = (("Sweep file", sweep.text), ("Configuration of all points", _shared(sweep)))
     axes = ", ".join(
         f"{words} ({len(sweep.values(axis))})" for axis, words in zip(sweep.named, named_axes(sweep.named), strict=True)
     )
-    found = frontier(sweep)
+    found, of_fleets = frontier(sweep), fleets(sweep)
+    drawn = {f"fleet-{at}": (name, fleet.chart(of_fleets, name)) for at, name in enumerate(_measured(of_fleets))}
     promised = f'<p class="answer">{escape(found.sentence)}</p>' if found else ""
     sections = (
         ("conditions", "Conditions", _slo(found, sweep.axes) if found else ""),
+        ("fleets", "Fleets", _fleets(of_fleets, drawn) if of_fleets else ""),
         ("failed", "Failed points", _failures(sweep)),
         ("points", "Points", _rows(sweep, MOST_ROWS)),
         ("configuration", "Configuration", "".join(details(name, escape(text)) for name, text in configs if text)),
@@ -142,7 +161,7 @@ def page(sweep: FinishedPoints) -> str:
         under=f"{summary_line(sweep)}. Axes: {axes or 'none'}.",
         head=f'{promised}<p class="answer" id="answer"></p>{_CHOICES}{_notes(sweep)}',
         sections=[Section(name, title, body) for name, title, body in sections if body],
-        drawn={},
+        drawn={place: chart for place, (_, chart) in drawn.items()},
         data={"sweep": _data(sweep)},
         script="sweep.js",
     )

@@ -10,6 +10,7 @@ from ..intervals import interval
 from ..result import figures as figures_of
 from ..sketches import Sketch, merged
 from .finished import FinishedPoints, PointResult
+from .fleet import Fleet, fleets, percentile
 from .frontier import Frontier, frontier
 from .store import MANIFEST, read_points
 from .values import Value
@@ -97,6 +98,27 @@ class Sweep(FinishedPoints):
                 rows.append({**values, **interval(known, method)._asdict()})
         return pl.DataFrame(rows, infer_schema_length=None)
 
+    def spread(self, figure: str, by: Sequence[str], of: Sequence[float] = (0, 1, 50, 99, 100)) -> "pl.DataFrame":
+        """Percentiles of a figure over the points with the same values of the axes `by`, each point once.
+
+        Returns a row for each combination: the axes, `number` of points, `failed` ones, and `p50`, ... for the
+        percentages `of`, interpolated; 0 is the least, 100 the most. Null where no point has the figure.
+        """
+        import polars as pl
+
+        rows = []
+        for values, points in self._combinations(by):
+            found = (figures_of(data).get(figure) for point in points if (data := point.kept.data) is not None)
+            known = sorted(value for value in found if isinstance(value, int | float))
+            failed = sum(point.status != "done" for point in points)
+            percents = {f"p{each:g}": percentile(known, each) if known else None for each in of}
+            rows.append({**values, "number": len(points), "failed": failed, **percents})
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def fleets(self) -> list[Fleet]:
+        """The fleets that `fleet` in `[report]` names, with the figures of their drives; empty without."""
+        return fleets(self)
+
     def _combinations(self, by: Sequence[str]) -> list[tuple[dict[str, Any], list[PointResult]]]:
         """Each combination of values of the axes `by`, with its points."""
         for axis in by:
@@ -129,7 +151,9 @@ class Sweep(FinishedPoints):
             "done": len(self._points) - len(self.failed), "failed": len(self.failed),
             "reused": sum(point.reused for point in self._points),
             "out": None if self.folder is None else str(self.folder), "points": points,
-        } | ({} if found is None else {"slo": found.to_dict()})  # fmt: skip
+        } | ({} if found is None else {"slo": found.to_dict()}) | (
+            {"fleets": [each.to_dict() for each in of_fleets]} if (of_fleets := fleets(self)) else {}
+        )  # fmt: skip
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """`to_dict` as JSON."""

@@ -10,6 +10,8 @@ from rich.text import Text
 from ..metrics import METRICS, Metric, metric_of, unequal_promises
 from ..summary import ByWidth
 from .finished import FinishedPoints
+from .fleet import Fleet, fleets
+from .fleet import rows as fleet_rows
 from .frontier import Frontier, frontier
 from .points import Point
 from .values import axis_text, readable_axes
@@ -84,6 +86,13 @@ def _points(sweep: FinishedPoints, width: int) -> Iterator[RenderableType]:
     yield from _table(headings, rows, len(axes), width, least=len(axes) + bool(metrics))
 
 
+def _fleets(found: Sequence[Fleet], width: int) -> Iterator[RenderableType]:
+    """The distributions of figures over the drives of each fleet."""
+    headings, *rows = fleet_rows(found)
+    axes = len(found[0].axes)
+    yield from _table([*_headings(headings[:axes]), *headings[axes:]], rows, axes + 1, width)
+
+
 def _frontier(found: Frontier, width: int) -> Iterator[RenderableType]:
     """The configurations that hold the conditions."""
     yield Text()
@@ -98,8 +107,11 @@ def render(sweep: FinishedPoints) -> RenderableType:
     found = frontier(sweep)
     parts: list[RenderableType] = [Text(found.sentence, style="bold"), Text()] if found else []
     parts += [Text(unequal, style="yellow"), Text()] if unequal else []
-    parts += [ByWidth(partial(_points, sweep))] if len(sweep) else []
-    if len(sweep) > MOST_ROWS:
+    if of_fleets := fleets(sweep):
+        parts.append(ByWidth(partial(_fleets, of_fleets)))
+    elif len(sweep):
+        parts.append(ByWidth(partial(_points, sweep)))
+    if len(sweep) > MOST_ROWS and not of_fleets:
         parts.append(Text(f"and {len(sweep) - MOST_ROWS:,} more, all in sweep.parquet", style="dim"))
     parts += [Text(f"failed: {point.label}: {point.error}", style="yellow") for point in sweep.failed[:10]]
     if len(sweep.failed) > 10:

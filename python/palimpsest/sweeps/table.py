@@ -121,7 +121,8 @@ def _column(name: str, parts: Sequence["pl.Series"]) -> "pl.Series":
     if len(types) > 1:
         if not types <= {pl.Int64(), pl.UInt64(), pl.Float64()}:
             return _series(name, [value for part in parts for value in part.to_list()])
-        wide = types == {pl.Int64(), pl.UInt64()} and all((part.min() or 0) >= 0 for part in parts)
+        leasts: list[Any] = [part.min() or 0 for part in parts]
+        wide = types == {pl.Int64(), pl.UInt64()} and min(leasts) >= 0
         types = {pl.UInt64() if wide else pl.Float64()}
     whole: pl.Series = pl.concat([part.cast(*types) if types else part for part in parts])
     return whole

@@ -55,6 +55,11 @@ def readable_axes(axes: Sequence[str], points: Sequence[Mapping[str, Value | Non
     return [axis for axis in axes if is_label(axis) or not is_determined(axis)]
 
 
+def axes_of(shown: Mapping[str, str], key: str) -> list[str]:
+    """The axes in a value of `[report]`, such as `seed,ssd`; empty without the key."""
+    return [name.strip() for name in shown.get(key, "").split(",") if name.strip()]
+
+
 def is_range(value: object) -> bool:
     """Whether a value of the sweep file is meant as a range."""
     return isinstance(value, Mapping) and "from" in value

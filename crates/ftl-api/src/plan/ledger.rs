@@ -399,8 +399,8 @@ impl Ledger {
         }
     }
 
-    /// Makes `program`, operation `index` of the call with bytes of the layer's own in `psns`, wait for the reads of the
-    /// entries that remain in the new bytes.
+    /// Makes `program`, operation `index` of the call with bytes of the layer's own in `psns`, wait for the reads of
+    /// the entries that remain in the new bytes.
     #[cold]
     fn follow_own_reads(&mut self, program: &Program<'_>, psns: Range<u32>, index: u32) {
         let before = program.logical.iter().filter_map(|&lsn| self.own_reads.get(&(lsn, program.cause)));

@@ -20,8 +20,8 @@ const SUBPAGE_BYTES: [u64; 2] = [4, 20];
 /// Bytes for each logical subpage in the shadow, if contents are verified.
 const SHADOW_BYTES: u64 = 8;
 
-/// Bytes for each physical subpage if times are verified: of the last copy of stored data, and of the ledger, which only
-/// the requests of the workload touch.
+/// Bytes for each physical subpage if times are verified: of the last copy of stored data, and of the ledger, which
+/// only the requests of the workload touch.
 const VERIFIED_BYTES: [u64; 2] = [16, 24];
 
 /// Refuses a file of `length` bytes, read up to one more than [`LARGEST_FILE`].

@@ -1,7 +1,7 @@
 //! The ledger's records of one call, by physical subpage: how the present content was read, and loads without a read.
 //!
-//! A table of few entries, because a call touches few subpages of many. A new call forgets all entries at once. Ignored:
-//! reads of earlier calls.
+//! A table of few entries, because a call touches few subpages of many. A new call forgets all entries at once.
+//! Ignored: reads of earlier calls.
 
 /// The first multiple of the golden ratio, which spreads consecutive numbers.
 const SPREAD: u32 = 0x9e37_79b9;
