@@ -101,6 +101,7 @@ format: setup ## formats all code
 bench: setup ## benchmarks: simulated requests a second, write-once-memory codes, trace readers, an attached drive
 	cargo bench --locked -p palimpsest-lab --bench speed
 	cargo bench --locked -p palimpsest-lab --bench wom
+	$(PY) benches/instructions.py
 	cargo test --release --locked -p palimpsest-workload -p palimpsest-server -p palimpsest-drive -- --ignored --nocapture measured_
 
 docs-rust: $(if $(LINTS),compiled,$(BIN)/.crates)
