@@ -9,6 +9,7 @@ pub mod huge_pages;
 pub mod keys;
 pub mod nand;
 pub mod past_caches;
+pub mod pieces;
 pub mod prefetch;
 pub mod rng;
 pub mod state;

@@ -24,6 +24,7 @@
 //! Ignored: the time at which the layer's records in memory are up to date.
 
 use palimpsest_flash::nand::{Nand, TORN};
+use palimpsest_flash::pieces::Pieces;
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::ledger::{Barrier, Call, Items, Ledger, Noted, Promise, Source, Stored};
 use palimpsest_ftl_api::plan::{CAUSE_NAMES, Io, OperationKind};
@@ -153,10 +154,10 @@ pub struct Causality {
     lists: Lists,
     /// Number in the plan of the first of `operations`.
     base: u64,
-    /// For each logical subpage, the newest copy whose program has ended; empty if data is protected and writes are
+    /// For each logical subpage, the newest copy whose program has ended; `None` if data is protected and writes are
     /// acknowledged from a buffer.
-    ended: Vec<Copy>,
-    /// If `ended` is empty: logical subpages of writes with FUA that have not completed, each with the number of such
+    ended: Option<Pieces<Copy>>,
+    /// If `ended` is `None`: logical subpages of writes with FUA that have not completed, each with the number of such
     /// writes and the newest copy whose program has ended since.
     forced: BTreeMap<u32, (u32, Copy)>,
     /// The newest planned copy of logical subpages where no such program has ended, if flushes must wait for them.
@@ -180,14 +181,15 @@ impl Causality {
     pub fn new(nand: &Nand, next: u64, guarantee: Guarantee, addresses: u64) -> Self {
         let subpages = nand.geometry().subpages() as u32;
         let needed = !guarantee.protected || guarantee.durable == Durability::Programmed;
-        let copies = if needed { addresses.max(subpages.into()) as usize } else { 0 };
-        // Zeroed new memory costs nothing until it is touched.
-        let mut ended: Vec<Copy> = vec![(0, 0); copies];
+        let mut ended: Option<Pieces<Copy>> = needed.then(|| Pieces::new(addresses.max(subpages.into()) as usize));
         // Only the fourth law needs the copies of before, and not for protected data.
-        for psn in 0..if guarantee.protected { 0 } else { subpages } {
-            let (lsn, program) = (nand.logical(psn), nand.sequence(psn));
-            if lsn < TORN {
-                ended[lsn as usize].0 = ended[lsn as usize].0.max(program);
+        if let Some(ended) = ended.as_mut().filter(|_| !guarantee.protected) {
+            for psn in 0..subpages {
+                let (lsn, program) = (nand.logical(psn), nand.sequence(psn));
+                if lsn < TORN {
+                    let copy = ended.at(lsn as usize);
+                    copy.0 = copy.0.max(program);
+                }
             }
         }
         Causality {
@@ -264,7 +266,7 @@ impl Causality {
 
     /// Registers write `id`, which must not complete before `promise` holds, with `fua` not before its programs end.
     pub fn write(&mut self, id: u32, promise: &Promise, fua: bool) {
-        if fua && self.ended.is_empty() {
+        if fua && self.ended.is_none() {
             promise.stored.iter().for_each(|piece| self.forced.entry(piece.lsn).or_default().0 += 1);
         }
         self.register(id, Pledge::Write(fua), promise);
@@ -354,11 +356,16 @@ impl Causality {
         if self.guarantee.protected {
             return None;
         }
-        let lost = self.lists.held.of(held).find(|&(lsn, by)| self.ended[lsn as usize].0 == by);
+        let lost = self.lists.held.of(held).find(|&(lsn, by)| self.newest_ended(lsn).0 == by);
         lost.map(|(lsn, _)| {
             let newer = self.newest_of(lsn).map_or("no other copy is planned".into(), |order| self.progress(order));
             format!("while its block holds all that is safe of logical subpage {lsn}: {newer}")
         })
+    }
+
+    /// The newest copy of `lsn` whose program has ended, if such copies are recorded.
+    fn newest_ended(&self, lsn: u32) -> Copy {
+        self.ended.as_ref().map_or((0, 0), |ended| ended.get(lsn as usize))
     }
 
     /// True if `source` has delivered by `now`: a read must have reached `state`.
@@ -399,11 +406,9 @@ impl Causality {
                 }
             }
         }
-        if self.ended.is_empty() {
-            return;
-        }
+        let Some(ended) = &mut self.ended else { return };
         for piece in self.lists.stored.of(noted.stored) {
-            let copy = &mut self.ended[piece.lsn as usize];
+            let copy = ended.at(piece.lsn as usize);
             if copy.0 < number {
                 *copy = (number, piece.content);
             }
@@ -448,7 +453,7 @@ impl Causality {
 
     /// True if a power cut now would lose `copy` of logical subpage `lsn` and every equal or newer copy.
     fn would_be_lost(&self, lsn: u32, (program, content): Copy, ledger: &Ledger) -> bool {
-        let (ended, kept) = self.ended[lsn as usize];
+        let (ended, kept) = self.newest_ended(lsn);
         ended < program && kept != content && !ledger.is_forgotten(lsn, content)
     }
 
@@ -504,12 +509,12 @@ impl Causality {
     /// The newest content of `lsn` whose program has ended, if a write must be programmed.
     fn content_of(&self, lsn: u32) -> u64 {
         let of_forced = || self.forced.get(&lsn).map_or(0, |&(_, (_, content))| content);
-        self.ended.get(lsn as usize).map_or_else(of_forced, |&(_, content)| content)
+        self.ended.as_ref().map_or_else(of_forced, |ended| ended.get(lsn as usize).1)
     }
 
     /// Forgets the subpages of write `id` with FUA, unless other such writes name them.
     fn end_forced(&mut self, id: u32) {
-        for piece in self.pledges[id as usize].1.stored.iter().filter(|_| self.ended.is_empty()) {
+        for piece in self.pledges[id as usize].1.stored.iter().filter(|_| self.ended.is_none()) {
             if let Some((writes, _)) = self.forced.get_mut(&piece.lsn) {
                 *writes -= 1;
                 if *writes == 0 {

@@ -88,9 +88,13 @@ pub fn uses_most(drive: &DriveConfig, touched: &Touched) -> bool {
     least >= all / 2
 }
 
-/// Whether the system grants the address space of the largest table, which is not touched here.
-fn can_reserve(drive: &DriveConfig, payload: Payload) -> bool {
-    let bytes = drive.geometry.subpages() * if payload == Payload::None { 4 } else { 8 };
+/// Bytes of the largest table that is one piece of address space.
+fn largest(drive: &DriveConfig, payload: Payload) -> u64 {
+    drive.geometry.subpages() * if payload == Payload::None { 4 } else { 8 }
+}
+
+/// Whether the system grants the address space of a table of `bytes`, which is not touched here.
+fn can_reserve(bytes: u64) -> bool {
     let mut table: Vec<u8> = Vec::new();
     let reserved = usize::try_from(bytes).is_ok_and(|bytes| table.try_reserve_exact(bytes).is_ok());
     std::hint::black_box(&table);
@@ -102,9 +106,11 @@ fn can_reserve(drive: &DriveConfig, payload: Payload) -> bool {
 /// # Errors
 /// [`Error::Input`].
 pub fn check_memory(drive: &DriveConfig, touched: &Touched, available: Option<u64>) -> Result<()> {
-    let (all, least) = tables(drive, touched);
+    let (all, touches) = tables(drive, touched);
+    let table = largest(drive, touched.payload);
     match available {
-        Some(available) if least > available || !can_reserve(drive, touched.payload) => {
+        Some(available) if touches > available || !can_reserve(table) => {
+            let least = touches.max(table);
             let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64);
             let whole = if least < all { format!(" (of {} in all)", gib(all)) } else { String::new() };
             let mut cures = vec!["a smaller ssd.capacity".to_owned()];

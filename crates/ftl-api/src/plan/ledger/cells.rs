@@ -3,17 +3,12 @@
 //!
 //! Ignored: operations that ended before the ledger was restarted.
 
+use palimpsest_flash::pieces::Pieces;
 use std::collections::VecDeque;
-
-/// Subpages, as a power of two, of which one note tells whether any was programmed. Most reads of a drive that is read
-/// need no record then.
-const GROUP_BITS: u32 = 10;
 
 pub(super) struct Cells {
     /// Content, program and origin of each physical subpage; zeros if programmed before the ledger was restarted.
-    subpages: Vec<[u64; 3]>,
-    /// Of each group of subpages: true if a subpage was programmed since the ledger was restarted.
-    programmed: Vec<bool>,
+    subpages: Pieces<[u64; 3]>,
     /// The last program or erase of each block; 0: none.
     changes: Vec<u64>,
     /// Of each block, the place of the last read, counted from the first read of the run; 0: none.
@@ -27,10 +22,8 @@ pub(super) struct Cells {
 
 impl Cells {
     pub fn new(subpages: usize) -> Self {
-        let programmed = vec![false; (subpages >> GROUP_BITS) + 1];
         Cells {
-            subpages: vec![[0; 3]; subpages],
-            programmed,
+            subpages: Pieces::new(subpages),
             changes: Vec::new(),
             last_reads: Vec::new(),
             reads: VecDeque::new(),
@@ -39,13 +32,16 @@ impl Cells {
     }
 
     pub fn clear(&mut self) {
-        // Zeroed new memory costs nothing until it is touched.
-        *self = Self::new(self.subpages.len());
+        self.subpages.clear();
+        self.changes.clear();
+        self.last_reads.clear();
+        self.reads.clear();
+        self.first_read = 1;
     }
 
     #[inline]
     fn of(&self, psn: u32) -> [u64; 3] {
-        if self.programmed[(psn >> GROUP_BITS) as usize] { self.subpages[psn as usize] } else { [0; 3] }
+        self.subpages.get(psn as usize)
     }
 
     /// Number of the content of `psn`; 0 if programmed before the ledger was restarted.
@@ -63,8 +59,7 @@ impl Cells {
     /// Records that operation `order` programs `content` with data of `origin` in physical subpage `psn`.
     #[inline]
     pub fn program(&mut self, psn: u32, content: u64, order: u64, origin: u32) {
-        self.programmed[(psn >> GROUP_BITS) as usize] = true;
-        self.subpages[psn as usize] = [content, order, origin.into()];
+        *self.subpages.at(psn as usize) = [content, order, origin.into()];
     }
 
     /// Records that operation `order` reads the physical subpages `psns` of `block`. Appends to `stored` the programs,
