@@ -20,7 +20,7 @@ RUST = sorted(path for path in _ALL if "target" not in path.relative_to(ROOT).pa
 PYTHON = sorted(path for name in ("python", "tests", "tools") for path in (ROOT / name).rglob("*.py"))
 
 CORE = {
-    "flash": "error prefetch past_caches huge_pages state rng units keys geometry command nand",
+    "flash": "error prefetch past_caches pieces huge_pages state rng units keys geometry command nand",
     "ftl-api": "zones plan",
     "workload": "",
     "wom": "",
