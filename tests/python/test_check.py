@@ -4,6 +4,7 @@
 """
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,8 @@ def test_a_fault_in_a_layer_in_python_is_found(palimpsest: Command, tmp_path: Pa
     assert layer.count(before) == 1
     (tmp_path / "mine.py").write_text(layer.replace(before, after), encoding="utf-8")
     done = palimpsest("check", "mine.py:Ring", "--json", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (1, "")
+    # On a slow machine the check also prints its progress.
+    assert (done.returncode, re.sub(r"mine.py:Ring .*requests.*\n", "", done.stderr)) == (1, "")
     broken = json.loads(done.stdout)["broken"]
     assert 0 < broken["shortest"] <= LONGEST, broken
     assert len(broken["history"]) >= broken["shortest"]

@@ -87,7 +87,8 @@ def sweep(
 
 def _print_plan(planned: driver.Plan, as_json: bool, *, fresh: bool) -> None:
     folder = planned.folder or Path()
-    finished = frozenset(() if fresh else read_points(folder, [point.identity for point in planned.points]))
+    found = read_points(folder, [point.identity for point in planned.points])
+    finished = frozenset(() if fresh else (identity for identity, _ in found))
     if as_json:
         points = [
             {"axes": point.axes, "identity": point.identity, "finished": point.identity in finished}

@@ -110,7 +110,8 @@ def run(
         store = opened.enter_context(Store(folder))
         if fresh:
             store.clear()
-        done = store.finished((point.identity for point in planned.points), note)
+        kept = store.finished((point.identity for point in planned.points), note)
+        done = {identity: Kept.of(outcome) for identity, outcome in kept}
         before = frozenset(done)
         tasks = planned.tasks(done)
         begin(len(tasks), len(before))

@@ -18,20 +18,19 @@ from .values import Value, readable_axes
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The outcome of a point in little memory: `kind` and text of the `error`, and the `packed` result."""
+    """The outcome of a point in little memory: the text of the `error`, and the `packed` result."""
 
     status: str
-    kind: str | None
     error: str | None
     packed: bytes | None
 
     @classmethod
     def of(cls, outcome: Outcome) -> "Kept":
         """The outcome of a task."""
-        error, result = outcome["error"] or {"kind": None, "text": None}, outcome["result"]
-        text = None if error["text"] is None else str(error["text"])
+        error, result = outcome["error"], outcome["result"]
+        text = None if error is None else str(error["text"])
         packed = None if result is None else zlib.compress(json.dumps(result, separators=(",", ":")).encode(), 1)
-        return cls(outcome["status"], error["kind"], text, packed)
+        return cls(outcome["status"], text, packed)
 
     @property
     def data(self) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ from ..errors import InputError
 from ..intervals import interval
 from ..result import figures as figures_of
 from ..sketches import Sketch, merged
-from .finished import FinishedPoints, PointResult
+from .finished import FinishedPoints, Kept, PointResult
 from .fleet import Fleet, fleets, percentile
 from .frontier import Frontier, frontier
 from .store import MANIFEST, read_points
@@ -205,7 +205,8 @@ def load(folder: str | Path) -> Sweep:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         points = [(each["axes"], each["identity"]) for each in data["points"]]
-        outcomes = read_points(folder, [identity for _, identity in points])
+        read = read_points(folder, [identity for _, identity in points])
+        outcomes = {identity: Kept.of(outcome) for identity, outcome in read}
         found = [
             PointResult(axes, identity, outcomes[identity], reused=True)
             for axes, identity in points

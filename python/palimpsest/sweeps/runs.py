@@ -64,7 +64,7 @@ class Runs:
     def plan(self, runs: Iterable[RunOptions]) -> None:
         """Reads the finished ones of these runs, and adds the others to the board. Raises InputError."""
         new = {task["identity"]: task for task in map(self._task, runs) if task["identity"] not in self._planned}
-        kept = {} if self.store is None else self.store.finished(new, self.note)
+        kept = {} if self.store is None else dict(self.store.finished(new, self.note))
         self._planned |= {name: kept.get(name) for name in new}
         self.board.add({name: _label(task) for name, task in new.items() if name not in kept}, len(kept))
 

@@ -19,14 +19,13 @@ import hashlib
 import json
 import os
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from ..errors import InputError
 from ..files import named, open_new, write_whole
-from .finished import Kept
 from .task import LASTING, Outcome
 
 MANIFEST = "sweep.json"
@@ -99,14 +98,15 @@ class Store:
         """Writes a file about the whole sweep."""
         write_whole(self.folder / name, content)
 
-    def finished(self, identities: Iterable[str], note: Callable[[str], None] = lambda _: None) -> dict[str, Kept]:
+    def finished(
+        self, identities: Iterable[str], note: Callable[[str], None] = lambda _: None
+    ) -> Iterator[tuple[str, Outcome]]:
         """The outcomes in the folder, except failures worth another try; `note` receives damaged files."""
-        found = read_points(self.folder, identities, lambda what: note(f"{what}; the point is run anew"))
-        return {
-            identity: outcome
-            for identity, outcome in found.items()
-            if outcome.status == "done" or outcome.kind in LASTING
-        }
+        for identity, outcome in read_points(
+            self.folder, identities, lambda what: note(f"{what}; the point is run anew")
+        ):
+            if outcome["status"] == "done" or outcome["error"]["kind"] in LASTING:
+                yield identity, outcome
 
 
 def _checksum(outcome: Outcome) -> str:
@@ -143,9 +143,8 @@ def _read_point(path: Path, identity: str) -> Outcome | None:
 
 def read_points(
     folder: Path, identities: Iterable[str], note: Callable[[str], None] = lambda _: None
-) -> dict[str, Kept]:
-    """The outcomes of points in a folder; `note` receives a line for each damaged file."""
-    found: dict[str, Kept] = {}
+) -> Iterator[tuple[str, Outcome]]:
+    """The outcomes of points in a folder, by identity; `note` receives a line for each damaged file."""
     for identity in dict.fromkeys(identities):
         path = folder / _POINTS / f"{identity}.json"
         try:
@@ -154,5 +153,4 @@ def read_points(
             note(f"{path}: {error}")
         else:
             if outcome is not None:
-                found[identity] = Kept.of(outcome)
-    return found
+                yield identity, outcome
