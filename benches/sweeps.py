@@ -33,6 +33,8 @@ workload = "{WORKLOAD}"
 seed = {{from = 1, to = POINTS, step = 1}}
 """
 BIN = Path(sys.executable).parent
+_MARK = "PALIMPSEST_CLUSTER"
+"""An environment variable of all processes of a cluster, some of which leave their parent."""
 
 
 def _alone() -> float:
@@ -49,12 +51,13 @@ def _of_children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _of_tree(head: psutil.Process) -> float:
-    """Seconds of a process and all below, ended ones included."""
+def _of_cluster() -> float:
+    """Seconds of all processes of the cluster, and of their children that ended."""
     total = 0.0
-    for process in (head, *head.children(recursive=True)):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            total += sum(process.cpu_times()[:4])
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.environ().get(_MARK) == str(os.getpid()):
+                total += sum(process.cpu_times()[:4])
     return total
 
 
@@ -78,13 +81,13 @@ def _a_point(folder: Path, used: Callable[[], float], *options: str) -> float:
 
 
 @contextlib.contextmanager
-def _program(*command: object) -> Iterator[psutil.Process]:
-    environment = os.environ | {"RAY_USAGE_STATS_ENABLED": "0"}
+def _program(*command: object) -> Iterator[None]:
+    environment = os.environ | {"RAY_USAGE_STATS_ENABLED": "0", _MARK: str(os.getpid())}
     words, silent = [str(each) for each in command], subprocess.DEVNULL
     with subprocess.Popen(words, stdout=silent, stderr=silent, env=environment) as program:
         head = psutil.Process(program.pid)
         try:
-            yield head
+            yield
         finally:
             for process in (*head.children(recursive=True), head):
                 with contextlib.suppress(psutil.NoSuchProcess):
@@ -99,16 +102,16 @@ def _dask(folder: Path) -> float:
     port = ("--host", "127.0.0.1", "--port", 8799, "--no-dashboard")
     address = "tcp://127.0.0.1:8799"
     local = ("--nworkers", 2, "--nthreads", 1, "--no-dashboard", "--local-directory", folder)
-    with _program(BIN / "dask", "scheduler", *port) as head, _program(BIN / "dask", "worker", address, *local) as below:
+    with _program(BIN / "dask", "scheduler", *port), _program(BIN / "dask", "worker", address, *local):
         time.sleep(5)
-        return _a_point(folder, lambda: _of_tree(head) + _of_tree(below), "--engine", "dask", "--address", address)
+        return _a_point(folder, _of_cluster, "--engine", "dask", "--address", address)
 
 
 def _ray(folder: Path) -> float:
     start = ("start", "--head", "--block", "--port=8798", "--num-cpus=2", "--include-dashboard=false")
-    with _program(BIN / "ray", *start, f"--temp-dir={folder / 'r'}", "--object-store-memory=80000000") as head:
+    with _program(BIN / "ray", *start, f"--temp-dir={folder / 'r'}", "--object-store-memory=80000000"):
         time.sleep(15)
-        return _a_point(folder, lambda: _of_tree(head), "--engine", "ray", "--address", "127.0.0.1:8798")
+        return _a_point(folder, _of_cluster, "--engine", "ray", "--address", "127.0.0.1:8798")
 
 
 def main() -> None:
