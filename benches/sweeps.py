@@ -1,10 +1,11 @@
-"""Processor time of a point of a sweep beyond the run itself: on this machine, on a Dask and on a Ray cluster.
+"""Processor time of a point of a sweep beyond the run itself: on this machine, and on a Dask cluster.
 
-    make setup && .venv/bin/python benches/sweeps.py [local] [dask] [ray]
+    make setup && .venv/bin/python benches/sweeps.py [local] [dask]
 
 A sweep of 1,000 short runs less one of 100, so that the start of the command does not count; all processes of a cluster
 count, also while they wait. The time of the runs alone is that of one process that runs the same points in a loop.
-Ignored: networks, as all workers are on this machine.
+Ignored: networks, as all workers are on this machine; Ray, whose workers end with the command, so that nothing counts
+them.
 """
 
 import contextlib
@@ -82,7 +83,7 @@ def _a_point(folder: Path, used: Callable[[], float], *options: str) -> float:
 
 @contextlib.contextmanager
 def _program(*command: object) -> Iterator[None]:
-    environment = os.environ | {"RAY_USAGE_STATS_ENABLED": "0", _MARK: str(os.getpid())}
+    environment = os.environ | {_MARK: str(os.getpid())}
     words, silent = [str(each) for each in command], subprocess.DEVNULL
     with subprocess.Popen(words, stdout=silent, stderr=silent, env=environment) as program:
         head = psutil.Process(program.pid)
@@ -107,23 +108,15 @@ def _dask(folder: Path) -> float:
         return _a_point(folder, _of_cluster, "--engine", "dask", "--address", address)
 
 
-def _ray(folder: Path) -> float:
-    start = ("start", "--head", "--block", "--port=8798", "--num-cpus=2", "--include-dashboard=false")
-    with _program(BIN / "ray", *start, f"--temp-dir={folder / 'r'}", "--object-store-memory=80000000"):
-        time.sleep(15)
-        return _a_point(folder, _of_cluster, "--engine", "ray", "--address", "127.0.0.1:8798")
-
-
 def main() -> None:
     """Prints a table in Markdown."""
-    engines = {"local": _local, "dask": _dask, "ray": _ray}
+    engines = {"local": _local, "dask": _dask}
     alone = _alone()
     print("| engine | ms of a point | beyond the run |")
     print("| --- | --- | --- |")
     print(f"| none: a loop of runs | {1000 * alone:.1f} | |", flush=True)
     for name in sys.argv[1:] or engines:
-        # Paths of sockets are short.
-        with tempfile.TemporaryDirectory(prefix="p", dir="/tmp") as folder:
+        with tempfile.TemporaryDirectory() as folder:
             took = engines[name](Path(folder))
         print(f"| {name} | {1000 * took:.1f} | {1000 * (took - alone):.1f} |", flush=True)
 
