@@ -99,7 +99,8 @@ def _mqsim(checkout: Path, case: Case) -> float:
 def main() -> None:
     """Prints a table in Markdown."""
     if shutil.which("valgrind") is None:
-        sys.exit("instructions.py: there is no valgrind; expected the command on PATH")
+        print("instructions of a request: left out, as there is no valgrind on PATH", file=sys.stderr)
+        return
     bench = _bench()
     checkout = Path(os.environ["MQSIM"]).expanduser() if "MQSIM" in os.environ else None
     beside = "MQSim | MQSim / ours |" if checkout else ""
