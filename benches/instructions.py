@@ -63,7 +63,7 @@ def _counted(*command: object, cwd: Path = ROOT, **environment: str) -> int:
     valgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *words]
     done = subprocess.run(valgrind, cwd=cwd, env=os.environ | environment, capture_output=True, text=True)
     found = re.search(r"Collected : (\d+)", done.stderr)
-    # The benchmark names what a drive lacks, and ends well.
+    # The benchmark prints the error of a refused drive, and ends with status 0.
     if done.returncode or found is None or "\nerror: " in f"\n{done.stderr}":
         raise SystemExit(f"{' '.join(words)} failed:\n{done.stdout[-500:]}{done.stderr[-500:]}")
     return int(found[1])

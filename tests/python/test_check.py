@@ -121,6 +121,20 @@ def test_a_fault_in_a_layer_in_python_is_found(palimpsest: Command, tmp_path: Pa
 
 
 @CONTRACT
+def test_a_run_finds_an_early_erase_unless_it_verifies_nothing(palimpsest: Command, tmp_path: Path) -> None:
+    layer = EXAMPLE.read_text(encoding="utf-8")
+    assert layer.count(", after=io.used(moved)") == 1
+    (tmp_path / "mine.py").write_text(layer.replace(", after=io.used(moved)", ""), encoding="utf-8")
+    drive = ("--ftl=mine.py:Ring", "--ssd=mga-8k", "--set=ssd.blocks_per_plane=16", "--set=part.pages_per_block=16")
+    load = ("--workload=rw=randwrite,bs=8k,norandommap,n=5000,iodepth=8", "--precondition=fill:100%,random:1x")
+    found = palimpsest("run", *drive, *load, cwd=tmp_path)
+    assert found.returncode == 1
+    assert "while its block holds all that is safe of logical subpage" in " ".join(found.stderr.split())
+    unverified = palimpsest("run", *drive, *load, "--payload=none", cwd=tmp_path)
+    assert unverified.returncode == 0, unverified.stderr
+
+
+@CONTRACT
 def test_a_layer_in_python_passes_each_kind(palimpsest: Command) -> None:
     def rows_of(case: str) -> list[dict[str, Any]]:
         done = palimpsest("check", f"{EXAMPLE}:Ring", "--case", case, "--json")

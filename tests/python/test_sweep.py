@@ -133,7 +133,7 @@ def test_the_example_of_a_fleet_has_a_thousand_drives(palimpsest: Command, tmp_p
     for fleet in fleets:
         assert (fleet["drives"], fleet["failed"]) == (8, 0)
         assert 0 < fleet["figures"]["endurance.tbw"]["p0"] <= fleet["figures"]["endurance.tbw"]["p100"]
-    assert any(fleet["losing"] for fleet in fleets), "old data has no errors"
+    assert any(fleet["with_read_errors"] for fleet in fleets), "old data has no errors"
 
 
 def test_dry_run_lists_and_runs_nothing(palimpsest: Command, file: Path, tmp_path: Path) -> None:

@@ -461,7 +461,7 @@ def test_drives_that_differ_in_the_axes_of_fleet_are_one_fleet() -> None:
     known = [100.0 * seed for seed in range(1, 42) if seed % 10]
     page, mga = sweep.fleets()
     assert (page.axes, mga.axes) == ({"ftl": "page"}, {"ftl": "mga"})
-    assert (page.drives, page.failed, page.losing) == (41, 4, 1)
+    assert (page.drives, page.failed, page.with_read_errors) == (41, 4, 1)
     assert page.values["endurance.tbw"] == known
     spread = sweep.spread("endurance.tbw", ["ftl"], (0, 1, 37.5, 99, 100))
     expected = np.percentile(known, (0, 1, 37.5, 99, 100))

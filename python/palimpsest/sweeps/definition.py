@@ -5,7 +5,7 @@
     [[zip]]                                 axes of equal length that change together, as one axis of the grid
     [[points]]                              a single point, beside the grid
     [[exclude]]                             points of the grid with all of these values are left out
-    [report]                                what the report shows first: figure, x, colour, facet, scale, slo, fleet
+    [report]                                first view of the report: figure, x, colour, facet, scale, slo, fleet
 
 A key `label.NAME` of [[zip]] or [[points]] is an axis that names these settings, and changes nothing.
 

@@ -37,13 +37,13 @@ def percentile(values: Sequence[float], percent: float) -> float:
 class Fleet:
     """The drives of one combination of `axes`: their number, those that failed, and sorted `values` by figure.
 
-    `losing` drives answered a read of the host with an error.
+    `with_read_errors` drives answered a read of the host with an error.
     """
 
     axes: dict[str, Value | None]
     drives: int
     failed: int
-    losing: int
+    with_read_errors: int
     values: dict[str, list[float]]
 
     def to_dict(self) -> dict[str, Any]:
@@ -54,7 +54,8 @@ class Fleet:
             if values
         }
         return {
-            "axes": self.axes, "drives": self.drives, "failed": self.failed, "losing": self.losing, "figures": figures,
+            "axes": self.axes, "drives": self.drives, "failed": self.failed,
+            "with_read_errors": self.with_read_errors, "figures": figures,
         }  # fmt: skip
 
 
@@ -69,38 +70,35 @@ def fleets(sweep: FinishedPoints) -> list[Fleet]:
     within = axes_of(sweep.shown, "fleet")
     if not within:
         return []
-    found: dict[tuple[Value | None, ...], list[PointResult]] = {}
-    axes = [axis for axis in sweep.axes if axis not in within]
-    for point in sweep:
-        found.setdefault(tuple(point.axes.get(axis) for axis in axes), []).append(point)
     metrics = figures_of(sweep)
-    return [_fleet(dict(zip(axes, key, strict=True)), points, metrics) for key, points in found.items()]
+    groups = sweep.grouped([axis for axis in sweep.axes if axis not in within])
+    return [_fleet(axes, points, metrics) for axes, points in groups]
 
 
 def _fleet(axes: dict[str, Value | None], points: Sequence[PointResult], metrics: Sequence[Metric]) -> Fleet:
     values: dict[str, list[float]] = {".".join(metric.path): [] for metric in metrics}
-    failed = losing = 0
+    failed = with_read_errors = 0
     for point in points:
         result = point.result
         if result is None:
             failed += 1
             continue
-        losing += bool((result.get("reliability") or {}).get("failed_reads"))
+        with_read_errors += bool((result.get("reliability") or {}).get("failed_reads"))
         for metric in metrics:
             value = metric.of(result)
             if value is not None:
                 values[".".join(metric.path)].append(value)
     for each in values.values():
         each.sort()
-    return Fleet(axes, len(points), failed, losing, values)
+    return Fleet(axes, len(points), failed, with_read_errors, values)
 
 
 def rows(found: Sequence[Fleet]) -> Iterator[list[str]]:
     """The fleets as text: a row for each figure that was measured; headings come first."""
     axes = list(found[0].axes)
-    yield [*axes, "figure", "drives", "failed", "lose data", *HEADINGS]
+    yield [*axes, "figure", "drives", "failed", "read errors", *HEADINGS]
     for fleet in found:
-        numbers = [f"{fleet.drives:,}", f"{fleet.failed:,}", f"{fleet.losing:,}"]
+        numbers = [f"{fleet.drives:,}", f"{fleet.failed:,}", f"{fleet.with_read_errors:,}"]
         given = [axis_text(fleet.axes[axis]) for axis in axes]
         measured = {name: values for name, values in fleet.values.items() if values}
         for name, values in measured.items():

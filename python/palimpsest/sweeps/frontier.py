@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..metrics import metric_of, unit
 from ..result import Result
 from .conditions import Condition, conditions
-from .finished import FinishedPoints, PointResult
+from .finished import FinishedPoints
 from .values import Value, axis_text, measures, named_axes
 
 if TYPE_CHECKING:
@@ -159,19 +159,16 @@ def frontier(sweep: FinishedPoints) -> Frontier | None:
         return None
     wanted = conditions(sweep.shown["slo"])
     axes = [axis for axis in sweep.axes if axis != _REPEATED]
-    groups: dict[tuple[Value | None, ...], list[PointResult]] = {}
-    for point in sweep:
-        groups.setdefault(tuple(point.axes.get(axis) for axis in axes), []).append(point)
     places = dict(_places(sweep, axes))
     # Without an axis that costs, memory is the cost.
     costs = list(places) or [_DRAM]
     found = []
-    for key, points in groups.items():
+    for key, points in sweep.grouped(axes):
         results = [point.result for point in points]
         values = tuple(of.worst([None if each is None else of.of(each) for each in results]) for of in wanted)
-        at = tuple(places[axis][axis_text(key[axes.index(axis)])] for axis in places) or (_memory(results),)
+        at = tuple(places[axis][axis_text(key[axis])] for axis in places) or (_memory(results),)
         holds = all(of.holds(value) for of, value in zip(wanted, values, strict=True))
-        found.append(Configuration(dict(zip(axes, key, strict=True)), values, at, holds))
+        found.append(Configuration(key, values, at, holds))
     return Frontier(wanted, costs, found)
 
 

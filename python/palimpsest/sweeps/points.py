@@ -33,8 +33,8 @@ _PLACE = re.compile(r"--([a-z-]+) (\S+?): (.*)")
 class Point:
     """One point of a sweep: axes and run; a workload `file`, or a `drive` file as TOML.
 
-    Of the resolved configuration a point has only what a worker must know, because a sweep has many points: the name of
-    the drive, its plug-ins and files with policies, and its preconditioned `state`.
+    Of the resolved configuration a point has the name of the drive, its plug-ins and files with policies, and its
+    preconditioned `state`, because workers need no more and a sweep has many points.
     """
 
     axes: dict[str, Value | None]

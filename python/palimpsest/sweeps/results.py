@@ -76,7 +76,7 @@ class Sweep(FinishedPoints):
         import polars as pl
 
         rows = []
-        for values, points in self._combinations(by):
+        for values, points in self.grouped(by):
             found = (Sketch.of(data, kind) for point in points if (data := point.kept.data) is not None)
             together = merged(sketch for sketch in found if sketch is not None)
             rows.append({**values, **{f"p{percent:g}_ns": together.percentile(percent) for percent in of}})
@@ -91,7 +91,7 @@ class Sweep(FinishedPoints):
         import polars as pl
 
         rows = []
-        for values, points in self._combinations(by):
+        for values, points in self.grouped(by):
             found = (figures_of(data).get(figure) for point in points if (data := point.kept.data) is not None)
             known = [value for value in found if isinstance(value, int | float)]
             if known:
@@ -107,7 +107,7 @@ class Sweep(FinishedPoints):
         import polars as pl
 
         rows = []
-        for values, points in self._combinations(by):
+        for values, points in self.grouped(by):
             found = (figures_of(data).get(figure) for point in points if (data := point.kept.data) is not None)
             known = sorted(value for value in found if isinstance(value, int | float))
             failed = sum(point.status != "done" for point in points)
@@ -118,15 +118,6 @@ class Sweep(FinishedPoints):
     def fleets(self) -> list[Fleet]:
         """The fleets that `fleet` in `[report]` names, with the figures of their drives; empty without."""
         return fleets(self)
-
-    def _combinations(self, by: Sequence[str]) -> list[tuple[dict[str, Any], list[PointResult]]]:
-        """Each combination of values of the axes `by`, with its points."""
-        for axis in by:
-            self.values(axis)
-        found: dict[tuple[Any, ...], list[PointResult]] = {}
-        for point in self._points:
-            found.setdefault(tuple(point.axes.get(axis) for axis in by), []).append(point)
-        return [(dict(zip(by, values, strict=True)), points) for values, points in found.items()]
 
     def to_dict(self) -> dict[str, Any]:
         """The object of `palimpsest sweep --json`: counts, and each point with its axes and key figures."""

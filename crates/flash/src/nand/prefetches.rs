@@ -1,4 +1,4 @@
-//! Prefetches of the tables of flash, for layers and runs that know what they will access. Ignored: the bytes of pages.
+//! Prefetches of the tables of flash, which a layer or run accesses soon. Ignored: the bytes of pages.
 
 use super::Nand;
 use crate::prefetch::prefetch;

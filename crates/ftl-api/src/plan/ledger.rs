@@ -100,7 +100,7 @@ pub struct Ledger {
     /// The last read of each whole page since its last program.
     whole_reads: FxHashMap<u32, u64>,
     call: Call,
-    /// What the programs of this call wait for, by index in the operations of the call, in order.
+    /// Events that the programs of this call wait for, by index in the operations of the call, in order.
     unresolved: Vec<(u32, Wanted)>,
     /// Memory of [`Self::resolve_joins`].
     resolved: Vec<Source>,

@@ -536,7 +536,7 @@ fn notes(
     notes
 }
 
-/// What was verified, if anything was.
+/// The note on verification; `None` if nothing was verified.
 fn verified_note(session: &Session<'_>) -> Option<String> {
     let failed = session.verifier.failed;
     let reads = if failed > 0 {
