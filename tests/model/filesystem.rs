@@ -31,7 +31,11 @@ fn counted(entry: &'static Entry, seed: u64, payload: Payload) -> bool {
         match model.count(command) {
             Ok(()) => {}
             // Failed blocks are lost, and a small drive has few.
-            Err(Error::WornOut(_)) if faulty => return true,
+            Err(Error::WornOut(_)) if faulty => {
+                model.interrupted(command);
+                model.read_back().unwrap_or_else(|error| panic!("after request {index} ended it: {error}"));
+                return true;
+            }
             Err(error) => panic!("request {index}, {command:?}: {error}"),
         }
         if index % 17 == 0 {
@@ -68,6 +72,40 @@ fn cut(entry: &'static Entry, seed: u64, stride: u64, blocks: u64) -> bool {
         second: (rng.below(2) == 0).then(|| 1 + rng.below(60)),
     });
     true
+}
+
+/// Lives of drives that ended.
+static ENDED: AtomicU64 = AtomicU64::new(0);
+
+/// Blocks fail until no room is left: the drive keeps what the host wrote before.
+fn worn_out(entry: &'static Entry, seed: u64) -> bool {
+    let mut rng = Rng::new(seed, 0xf15e);
+    let Some(shape) = draw(entry, &mut rng, 150) else { return false };
+    let faults = ["faults.program_fail=3%", "faults.erase_fail=3%"];
+    let Ok(shape) = build(entry.name, &with(&shape.settings, &faults)) else { return false };
+    note(&shape.settings);
+    let mut model = Model::new(&shape, entry, pick(&mut rng, &[Payload::Tag, Payload::Bytes]), seed);
+    for command in (0..4).flat_map(|round| requests(&shape, seed + round)) {
+        match model.count(command) {
+            Ok(()) => {}
+            Err(Error::WornOut(_)) => {
+                model.interrupted(command);
+                model.read_back().unwrap_or_else(|error| panic!("after {command:?} ended it: {error}"));
+                ENDED.fetch_add(1, Ordering::Relaxed);
+                return true;
+            }
+            Err(error) => panic!("{command:?}: {error}"),
+        }
+    }
+    true
+}
+
+#[test]
+fn worn_out_drives_stay_readable() {
+    for_each_seed_of(ENTRIES, "filesystem::worn_out_drives_stay_readable", 12, worn_out);
+    let ended = ENDED.load(Ordering::Relaxed);
+    println!("{ended} drives ended");
+    assert!(ended > 50 || is_partial(), "{ended} drives ended");
 }
 
 /// Records that mounts could not read, pages of the disk that they lost, and drives without any loss of records.

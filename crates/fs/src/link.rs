@@ -6,7 +6,8 @@
 //! at a time for the whole device (co-design paper, Sec. III-C.3). Ignored: host transfers of metadata.
 //!
 //! Above a layer that takes runs ([`Store::takes_runs`]) consecutive pages of a call are one command, and a command
-//! group: [`Run`] gathers them until a page does not continue the run.
+//! group: [`Run`] gathers them until a page does not continue the run. A run for which the layer has no room stays in
+//! the memory of the host, because pointers lead there: reads find it, and the next command writes it again.
 //!
 //! Metadata are bytes. If flash stores fingerprints, this module stores their bytes by fingerprint; if flash stores
 //! nothing, no mount is possible.
@@ -14,9 +15,9 @@
 use super::device::{Device, Purpose, Shape};
 use super::store::Store;
 use palimpsest_flash::command::Lifetime;
-use palimpsest_flash::nand::Flash;
 use palimpsest_flash::nand::data::{Data, Payload};
 use palimpsest_flash::nand::part::Part;
+use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_flash::rng::mix;
 use palimpsest_flash::units::Nanos;
 use palimpsest_flash::units::SECTOR_BYTES;
@@ -56,6 +57,8 @@ pub(super) struct Link {
     fingerprints: u64,
     /// Gathered pages that become one command.
     run: Option<Run>,
+    /// A run that the layer refused.
+    refused: Option<Run>,
     /// The hint of file pages that are written now.
     hint: Lifetime,
     /// Contents of a page that is moved.
@@ -65,7 +68,7 @@ pub(super) struct Link {
 // Gates do not exist before timing starts; the rest lives for a request.
 palimpsest_flash::state!(Link { permission_free_at, groups, wear, held, holders, fingerprints } built {
     shape, joined, overhead, group, sends_together, epoch, before, reusable, arrived, transfer_time, sense_time,
-    program_time, run, hint, moved
+    program_time, run, refused, hint, moved
 });
 
 /// Consecutive pages that are written, or moved, as one command.
@@ -79,6 +82,12 @@ struct Run {
     hint: Lifetime,
     /// Gates that close when the contents have arrived.
     arrived: Vec<Gate>,
+}
+
+impl Run {
+    fn unpin(&self, io: &mut Io) {
+        self.contents.iter().for_each(|&data| io.unpin(data));
+    }
 }
 
 const LONGEST_RUN: u32 = 256;
@@ -105,6 +114,7 @@ impl Link {
             holders: BTreeMap::new(),
             fingerprints: 0,
             run: None,
+            refused: None,
             hint: Lifetime::Unknown,
             moved: Vec::new(),
         }
@@ -124,9 +134,22 @@ impl Link {
         io.plan.group = 0;
     }
 
-    /// Drops all open gates, after a power cut.
-    pub fn restart(&mut self) {
+    #[inline]
+    pub fn has_refused(&self) -> bool {
+        self.refused.is_some()
+    }
+
+    /// The contents of page `page` in the run that the layer refused.
+    pub fn refused(&self, page: u32) -> Option<&[Data]> {
+        let run = self.refused.as_ref()?;
+        let width = self.shape.subpages_per_page as usize;
+        run.contents.chunks(width).nth(page.checked_sub(run.first)? as usize)
+    }
+
+    /// Drops all open gates and the contents of the host's memory, after a power cut.
+    pub fn restart(&mut self, io: &mut Io) {
         self.begin();
+        self.refused.take().into_iter().for_each(|run| run.unpin(io));
         (self.epoch, self.before) = (Gate::NONE, Gate::NONE);
         self.reusable.clear();
     }
@@ -241,7 +264,21 @@ impl Attached<'_> {
             run.arrived.push(self.fetch(from, sectors, Cause::Gc, &mut run.contents)?);
         }
         let after = self.io.all_of(&run.arrived);
-        self.program(run.first, &run.contents, run.cause, run.hint, after)
+        let done = self.program(run.first, &run.contents, run.cause, run.hint, after);
+        if let Err(Halt::NoSpace | Halt::Ended(_)) = done {
+            run.contents.iter().for_each(|&data| self.io.pin(data));
+            (run.from, run.arrived) = (None, Vec::new());
+            self.link.refused = Some(run);
+        }
+        done
+    }
+
+    /// Writes the run that the layer refused, if there is one.
+    pub fn submit_refused(&mut self) -> Flash<()> {
+        let Some(run) = self.link.refused.take() else { return Ok(()) };
+        run.unpin(self.io);
+        self.link.run = Some(run);
+        self.submit()
     }
 
     /// Reads pages to move; returns the gate that closes when they have arrived.

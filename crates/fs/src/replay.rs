@@ -19,7 +19,7 @@ use super::imbalance::{Imbalance, POINTS};
 use super::layers::{self, Below, MappedUnit};
 use super::link::{Attached, Link};
 use super::store::Store;
-use super::{Counters, Fault, FileSystem, FileType, ROOT, Status, Thresholds, inode, schemes};
+use super::{Counters, Fault, FileSystem, Status, Thresholds, inode, schemes};
 use crate::schemes::depth::DepthPages;
 use crate::settings::{Discard, FileSystemSettings, Files};
 use palimpsest_flash::command::Lifetime;
@@ -31,10 +31,9 @@ use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl::extent::{overlay, pages};
 use palimpsest_ftl::log::streams::reads_lifetimes;
 use palimpsest_ftl_api::plan::inner::Inner;
-use palimpsest_ftl_api::plan::{Cause, FileSystemIo, Gate, Io};
+use palimpsest_ftl_api::plan::{Cause, Gate, Io};
 use palimpsest_ftl_api::{Blueprint, Figure, Ftl, LayerFigures, State};
 use std::collections::BTreeMap;
-use streams::note_stream;
 
 /// Most pages written between two commits.
 const COMMIT_PAGES: u64 = 1 << 16;
@@ -173,42 +172,12 @@ impl Replay {
         }
         let filesystem = self.mounted.as_mut().expect("a mounted file system");
         let mut device = Attached { io, store: &mut *self.store, link: &mut self.link };
-        let done = act(filesystem, &mut device).map_err(halt)?;
-        device.submit()?;
-        Ok(done)
-    }
-
-    /// The file that a stream writes to, with room for `more` pages and one, and the next page; creates the file if
-    /// necessary.
-    fn file_of(&mut self, io: &mut Io, stream: u64, more: u32) -> Flash<(u32, u32)> {
-        let most = inode::most_pages(self.link.shape.page_bytes / 4);
-        let width = u64::from(self.link.shape.page_bytes);
-        loop {
-            let (ino, part) = self.files.get(&stream).copied().unwrap_or((NO_PAGE, 0));
-            let part = if ino == NO_PAGE {
-                0
-            } else {
-                let size = self.with(io, |filesystem, _| filesystem.stat(ino))?.1;
-                let next = size.div_ceil(width) as u32;
-                if stream >= RANGES || next + more < most {
-                    return Ok((ino, next));
-                }
-                part + 1
-            };
-            let name = format!("{stream:x}.{part:x}");
-            let group = io.file_group();
-            let made = self.with(io, |filesystem, device| {
-                let made = filesystem.create(device, ROOT, &name, FileType::File)?;
-                filesystem.set_group(made, group);
-                Ok(made)
-            })?;
-            self.files.insert(stream, (made, part));
-            note_stream(&mut self.streams, made, stream);
+        device.submit_refused()?;
+        let done = act(filesystem, &mut device).map_err(halt);
+        if let Ok(_) | Err(Halt::NoSpace | Halt::Ended(_)) = done {
+            device.submit()?;
         }
-    }
-
-    fn stream_of(&self, ino: u32) -> u64 {
-        self.streams.get(ino as usize).copied().unwrap_or(NO_STREAM)
+        done
     }
 
     /// The file and page of each page of `extent` after a write.
@@ -242,14 +211,15 @@ impl Replay {
         Ok(targets)
     }
 
+    /// The page of the device to which the pointer of page `page` of the disk leads.
+    fn pointer(&self, page: u32) -> Option<u32> {
+        let (ino, index) = self.owners[page as usize];
+        if ino == NO_PAGE { None } else { self.mounted.as_ref()?.locate(ino, index).ok()? }
+    }
+
     /// The page of the device that holds page `page` of the disk.
     fn locate(&self, page: u32) -> Option<u32> {
-        let (ino, index) = self.owners[page as usize];
-        if ino == NO_PAGE {
-            return None;
-        }
-        let logical = self.mounted.as_ref()?.locate(ino, index).ok()??;
-        self.store.holds(logical).then_some(logical)
+        self.pointer(page).filter(|&logical| self.store.holds(logical))
     }
 
     /// Appends the contents of the page of `target` after this write to `contents`; returns the gate of the read.
@@ -435,6 +405,9 @@ impl Ftl for Replay {
 
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
         self.link.begin();
+        if self.link.has_refused() {
+            self.with(io, |_, _| Ok(()))?;
+        }
         let targets = self.targets(io, extent)?;
         let mut rest = targets.as_slice();
         while let Some(first) = rest.first() {
@@ -459,8 +432,13 @@ impl Ftl for Replay {
         let per_subpage = self.sectors_per_page as u32 / width;
         let mut wanted: Vec<Wanted> = Vec::new();
         for (page, first, sectors) in pages(extent, self.sectors_per_page) {
-            let Some(logical) = self.locate(page) else {
-                let (begin, end) = (first / per_subpage, (first + sectors).div_ceil(per_subpage));
+            let (begin, end) = (first / per_subpage, (first + sectors).div_ceil(per_subpage));
+            let pointer = self.pointer(page);
+            if let Some(contents) = pointer.and_then(|logical| self.link.refused(logical)) {
+                (begin..end).for_each(|subpage| io.deliver(page * width + subpage, contents[subpage as usize]));
+                continue;
+            }
+            let Some(logical) = pointer.filter(|&logical| self.store.holds(logical)) else {
                 let is_lost = self.owners[page as usize] == LOST_OWNER;
                 io.count_unwritten(if is_lost { 0 } else { end - begin });
                 let data = if is_lost { Data::LOST } else { Data::ZERO };

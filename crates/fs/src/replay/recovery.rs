@@ -12,7 +12,7 @@ use palimpsest_ftl_api::plan::Io;
 impl Replay {
     /// Mounts the file system, as of the last commit.
     pub(super) fn mount(&mut self, io: &mut Io) -> Flash<()> {
-        self.link.restart();
+        self.link.restart(io);
         self.link.end_group(io);
         // A die may have failed since the drive was new.
         self.lost_pages = self.lost_pages.or(io.nand().reads_fail().then_some(0));
