@@ -24,6 +24,7 @@ _COMMANDS = {
     "run": ("run_commands", "run"),
     "compare": ("run_commands", "compare"),
     "sweep": ("sweeps.command", "sweep"),
+    "leaderboard": ("leaderboard.command", "leaderboard"),
     "reproduce": ("reproduce.command", "reproduce"),
     "validate": ("validate.command", "validate"),
     "fit": ("fits.command", "fit"),

@@ -24,7 +24,8 @@ MAKE_TARGETS = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(
 COMMANDS = (
     "figure", "rerun", "cite", "why",
     "run", "compare", "serve", "nvme", "attach", "detach", "mount", "crash", "check",
-    "objects", "sweep", "reproduce", "validate", "fit", "report", "list", "show", "new-layer", "completion",
+    "objects", "sweep", "leaderboard", "reproduce", "validate", "fit", "report", "list", "show", "new-layer",
+    "completion",
     "trace info", "trace convert", "trace synth", "image info", "image check", "image compact",
 )  # fmt: skip
 GENERATED_PICTURES = ("images/wom-codes.svg",)
@@ -34,6 +35,7 @@ LONG = {
     "reproduce": "takes a minute or more; test_reproduce*.py run each of them",
     "validate": "takes a minute; test_validate.py runs the smallest rows",
     "--against": "needs output of fio; test_against.py has some",
+    "palimpsest leaderboard": "takes a minute; test_leaderboard.py runs a small one",
     "palimpsest fit": "takes minutes; test_fit.py fits a small drive",
     "palimpsest attach": "needs root; test_attach.py attaches drives",
     "palimpsest detach": "needs an attached drive; test_attach.py detaches some",

@@ -23,6 +23,7 @@ sweeps.values sweeps.conditions sweeps.lines sweeps.definition sweeps.task sweep
 sweeps.points sweeps.table sweeps.fleet sweeps.charts sweeps.frontier sweeps.show sweeps.report sweeps.results
 sweeps.cluster sweeps.local sweeps.dask_engine sweeps.ray_engine sweeps.engines sweeps.board
 sweeps.runs sweeps.driver sweeps.command sweeps.__init__
+leaderboard.entries leaderboard.standings leaderboard.show leaderboard.page leaderboard.command leaderboard.__init__
 paper.styles paper.series paper.draw paper.latex paper.command paper.__init__
 reproduce.claims reproduce.figures reproduce.templates reproduce.measures reproduce.sweeps reproduce.batch
 reproduce.outputs reproduce.drawing reproduce.real reproduce.study reproduce.running reproduce.papers.__init__

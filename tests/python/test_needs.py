@@ -92,6 +92,7 @@ ALONE = {
     "objects": "workload cache policy requests ssd ftl overrides fidelity seed format skip_bad arrivals cold jobs out "
     "as_json",
     "sweep": "file out jobs engine address dry_run point_timeout fresh slo state_size as_json strict",
+    "leaderboard": "ftl add ssd workload seeds requests reference by out jobs state state_size no_cache as_json",
     "reproduce": "paper quick settings traces seed jobs engine address out as_json",
     "validate": "quick truth jobs out as_json",
     "fit": "measurements start ftl overrides vary hold_out workload capacity precondition evaluations minutes seed "

@@ -23,7 +23,7 @@ MOST_HOLDING = 20
 """Most configurations that hold conditions; JSON has all."""
 FAILED = "failed"
 
-_GAP = 2
+GAP = 2
 _KEY_PATHS = (
     ("throughput", "iops"), ("latency_ns", "read", "p99"), ("latency_ns", "write", "p99"), ("write_amplification",),
     ("flash", "erases"), ("mapping", "bytes_peak"),
@@ -49,7 +49,7 @@ def _headings(axes: Sequence[str]) -> list[str]:
     return [name if short.count(name) == 1 else axis for name, axis in zip(short, axes, strict=True)]
 
 
-def _table(
+def rows_of_text(
     headings: Sequence[str], rows: Sequence[Sequence[str]], left: int, width: int, *, least: int | None = None
 ) -> Iterator[RenderableType]:
     """Rows of texts, the first `left` columns to the left, without the last columns that do not fit.
@@ -58,14 +58,14 @@ def _table(
     """
     columns = zip(headings, *rows, strict=True)
     wide = [max(len(line) for text in column for line in text.split("\n")) for column in columns]
-    number = next((at for at in range(len(wide)) if sum(wide[: at + 1]) + _GAP * at > width), len(wide))
+    number = next((at for at in range(len(wide)) if sum(wide[: at + 1]) + GAP * at > width), len(wide))
     if number < (len(wide) if least is None else least):
         for row in rows:
             pairs = zip(headings, row, strict=True)
             named = [" ".join([*name.split("\n")[:1], cell]).strip() for name, cell in pairs if cell]
             yield Text(", ".join(named), style="red" if FAILED in row else "")
         return
-    table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False)
+    table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False)
     for at, heading in enumerate(headings[:number]):
         table.add_column(heading, justify="left" if at < left else "right", header_style="bold", no_wrap=True)
     for row in rows:
@@ -83,14 +83,14 @@ def _points(sweep: FinishedPoints, width: int) -> Iterator[RenderableType]:
         shown = failed if result is None else [metric.cell(result) for metric in metrics]
         rows.append([*(axis_text(point.axes.get(axis)) for axis in axes), *shown])
     headings = [*_headings(axes), *(metric.label for metric in metrics)]
-    yield from _table(headings, rows, len(axes), width, least=len(axes) + bool(metrics))
+    yield from rows_of_text(headings, rows, len(axes), width, least=len(axes) + bool(metrics))
 
 
 def _fleets(found: Sequence[Fleet], width: int) -> Iterator[RenderableType]:
     """The distributions of figures over the drives of each fleet."""
     headings, *rows = fleet_rows(found)
     axes = len(found[0].axes)
-    yield from _table([*_headings(headings[:axes]), *headings[axes:]], rows, axes + 1, width)
+    yield from rows_of_text([*_headings(headings[:axes]), *headings[axes:]], rows, axes + 1, width)
 
 
 def _frontier(found: Frontier, width: int) -> Iterator[RenderableType]:
@@ -98,7 +98,7 @@ def _frontier(found: Frontier, width: int) -> Iterator[RenderableType]:
     yield Text()
     headings, *rows = found.rows(MOST_HOLDING)
     axes = len(headings) - len(found.conditions) - 1
-    yield from _table([*_headings(headings[:axes]), *headings[axes:]], rows, axes, width)
+    yield from rows_of_text([*_headings(headings[:axes]), *headings[axes:]], rows, axes, width)
 
 
 def render(sweep: FinishedPoints) -> RenderableType:
@@ -148,4 +148,4 @@ def render_plan(axes: Sequence[str], points: Sequence[Point], finished: frozense
     kept = len({point.identity for point in points}) - len(left)
     count = "1 point" if len(points) == 1 else f"{len(points):,} points"
     line = f"{count}, {len(left):,} to run" + (f", {kept:,} finished before" if kept else "")
-    return Group(ByWidth(partial(_table, ["#", *_headings(axes), ""], rows, len(axes) + 2)), Text(), Text(line))
+    return Group(ByWidth(partial(rows_of_text, ["#", *_headings(axes), ""], rows, len(axes) + 2)), Text(), Text(line))
