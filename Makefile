@@ -111,6 +111,7 @@ docs: $(BUILD) docs-rust ## the documentation in site/, and the pages of the cra
 	$(PY) tools/reference.py docs/reference.md
 	$(PY) tools/tour.py docs/tour.md docs/pacing.md
 	$(PY) tools/wom_plot.py docs/wom-codes.md docs/images/wom-codes.svg
+	$(PY) tools/gallery.py docs/images
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "docs: site/index.html and target/doc/"
 
@@ -156,7 +157,7 @@ lock: $(BIN)/.packages ## pins the newest packages that pyproject.toml allows
 
 clean: ## removes all build products, .venv included
 	rm -rf .venv target site dist results docs/reference.md docs/tour.md docs/pacing.md docs/plotly.min.js \
-		docs/images/wom-codes.svg .pytest_cache .mypy_cache .ruff_cache .hypothesis
+		docs/images/wom-codes.svg docs/images/gallery-*.svg .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find python tests tools \( -name __pycache__ -o -name '*.so' \) -prune -exec rm -rf {} +
 
 # An existing .venv is used unchanged if its Python is new enough.

@@ -1,4 +1,4 @@
-"""Takes the picture of the README, in a headless Chromium: the top of the report of `make demo`."""
+"""Takes the picture of the gallery, in a headless Chromium: the top of the report of `make demo`."""
 
 import argparse
 import base64

@@ -28,8 +28,11 @@ COMMANDS = (
     "completion",
     "trace info", "trace convert", "trace synth", "image info", "image check", "image compact",
 )  # fmt: skip
-GENERATED_PICTURES = ("images/wom-codes.svg",)
-"""Pictures that `make docs` draws from a table on their page."""
+GENERATED_PICTURES = (
+    "images/wom-codes.svg",
+    *(f"images/gallery-{kind}.svg" for kind in ("cdf", "tail", "bars", "time", "lines", "heat")),
+)
+"""Pictures that `make docs` draws, from a table on their page or from runs (`tools/gallery.py`)."""
 LONG = {
     "--engine": "needs a cluster; test_sweep.py starts one",
     "reproduce": "takes a minute or more; test_reproduce*.py run each of them",

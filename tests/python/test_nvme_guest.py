@@ -136,9 +136,10 @@ def test_smoke(guest: Guest) -> None:
 
 
 def test_the_documented_commands(guest: Guest) -> None:
-    """Runs the commands of the page in order, as root of the guest. Each `palimpsest nvme` there is a new target."""
-    page = ROOT / "docs" / "nvme.md"
-    listed = [line for block in blocks(page) for line in block.text.splitlines() if block.language == "console"]
+    """Runs the commands of the pages in order, as root of the guest. Each `palimpsest nvme` there is a new target."""
+    pages = [ROOT / "docs" / name for name in ("tutorial-nvme.md", "nvme.md")]
+    shown = [block for page in pages for block in blocks(page) if block.language == "console"]
+    listed = [line for block in shown for line in block.text.splitlines()]
     begins = [at for at, line in enumerate(listed) if line.startswith("$ palimpsest nvme")]
     for begin, end in pairwise([*begins, len(listed)]):
         options = shlex.split(re.sub(r"--(nqn|page) \S+", "", listed[begin].removeprefix("$ palimpsest nvme")))
