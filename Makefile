@@ -192,8 +192,9 @@ $(BIN)/.native: $(BIN)/.crates $(BIN)/.packages $(NATIVE_SOURCES)
 	@rm -f $(BIN)/.dev
 	@touch $(BIN)/.command $@
 
-# uv, because pip takes three seconds for this installation.
+# uv, because pip takes three seconds for this installation. The distribution was once called palimpsest.
 define develop
+@rm -rf .venv/lib/python*/site-packages/palimpsest-*.dist-info
 @PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/.venv PATH="$(CURDIR)/$(BIN):$$PATH" \
 	$(AT_WORK) "$(1): building the simulator" $(BIN)/maturin develop $(2) --locked --quiet \
 	$$(test ! -x $(BIN)/uv || echo --uv)

@@ -68,7 +68,9 @@ class Environment:
 
 def the_wheel(arguments: list[str]) -> Path:
     """The named wheel, or the only wheel in dist/; the name must declare any Python from 3.11 on."""
-    found = [Path(argument).resolve() for argument in arguments] or sorted((_ROOT / "dist").glob("palimpsest-*.whl"))
+    found = [Path(argument).resolve() for argument in arguments] or sorted(
+        (_ROOT / "dist").glob("palimpsest_ssd-*.whl")
+    )
     if len(found) != 1:
         raise SystemExit(f"wheel: expected one wheel in dist/, found {len(found)}; `make wheel` builds it")
     if not re.search(r"-cp311-abi3-(manylinux|musllinux|macosx)[^-]*\.whl$", found[0].name):
