@@ -1,4 +1,4 @@
-"""The distribution `palimpsest-ssd`, which installs this package, and the refusal to run among files of another one.
+"""The distribution `palimpsest-ssd`: extras with optional packages, and the refusal to run among another one's files.
 
 The registry's distribution `palimpsest` is another project, whose package has the same name. In one folder of packages
 each replaces files of the other. Ignored: distributions in other folders, because Python imports from one folder only.
@@ -18,9 +18,44 @@ _OTHER, _ENDINGS = "palimpsest-", (".dist-info", ".egg-info")
 _FOLDER = Path(__file__).resolve().parent.parent
 
 
-def install(*extras: str) -> str:
-    """The command that installs extras of the distribution, for messages."""
-    return f"`pip install '{NAME}[{','.join(extras)}]'`"
+EXTRAS = {
+    "report": ("polars", "plotly", "matplotlib"),
+    "sweep": ("polars", "cmaes"),
+    "arrow": ("polars", "pyarrow"),
+    "pandas": ("polars", "pandas", "pyarrow"),
+    "dask": ("distributed",),
+    "ray": ("ray",),
+    "gym": ("gymnasium",),
+}
+"""The packages of each extra. `run`, `compare`, `list` and `trace info` must work without all of these packages."""
+
+
+def install(extra: str) -> str:
+    """The command that installs an extra, for messages."""
+    return f"`pip install '{NAME}[{extra}]'`"
+
+
+def missing(package: str | None) -> str | None:
+    """The message about a package that an extra has; None for other packages."""
+    extra = next((extra for extra, packages in EXTRAS.items() if package in packages), None)
+    return extra and f"{package} is needed for this; expected {install(extra)} before it"
+
+
+def need(extra: str, *packages: str) -> None:
+    """Raises ModuleNotFoundError if a package of an extra is not installed: one of `packages`, or by default of all."""
+    for package in packages or EXTRAS[extra]:
+        if not _is_installed(package):
+            said = f"{package} is needed for this; expected {install(extra)} before it"
+            raise ModuleNotFoundError(said, name=package)
+
+
+def _is_installed(package: str) -> bool:
+    import importlib.util
+
+    try:
+        return importlib.util.find_spec(package) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def other(folder: Path = _FOLDER) -> str | None:

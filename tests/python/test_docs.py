@@ -22,7 +22,7 @@ pytestmark = pytest.mark.contract
 
 MAKE_TARGETS = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
 COMMANDS = (
-    "figure", "rerun", "cite", "why",
+    "demo", "figure", "rerun", "cite", "why",
     "run", "compare", "serve", "nvme", "attach", "detach", "mount", "crash", "check",
     "objects", "sweep", "reproduce", "validate", "fit", "report", "list", "show", "new-layer", "completion",
     "trace info", "trace convert", "trace synth", "image info", "image check", "image compact",
@@ -30,6 +30,7 @@ COMMANDS = (
 GENERATED_PICTURES = ("images/wom-codes.svg",)
 """Pictures that `make docs` draws from a table on their page."""
 LONG = {
+    "palimpsest demo": "takes seconds of a large drive; tools/check_wheel.py runs the demo",
     "--engine": "needs a cluster; test_sweep.py starts one",
     "reproduce": "takes a minute or more; test_reproduce*.py run each of them",
     "validate": "takes a minute; test_validate.py runs the smallest rows",

@@ -36,7 +36,7 @@ fits.trace_times fits.traces fits.files fits.work fits.search fits.determined fi
 fits.command fits.__init__
 crash.history crash.windows crash.namespaces crash.nbd crash.commands crash.cuts crash.recording crash.owners
 crash.checking crash.store crash.exploring crash.findings crash.page crash.command crash.__init__
-folder_commands run_commands gym api __init__ cli __main__
+folder_commands run_commands demo gym api __init__ cli __main__
 """
 """Modules of the package, lowest first. Each may import only those before it."""
 
