@@ -35,7 +35,7 @@ PROFILE ?= release
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
 
-setup: $(BIN)/.native ## .venv with the command palimpsest in it
+setup: $(BIN)/.native $(BIN)/.packages ## .venv with the command palimpsest in it
 
 # Not for figures of speed. A running command keeps the old module, because the new one is another file. The arguments
 # of cargo equal maturin's, so the builds share one module.
@@ -48,7 +48,7 @@ dev: $(BIN)/.command ## the same, unoptimized and with assertions, in seconds af
 	@mv $(MODULE:.so=.new.so) $(MODULE)
 	@echo "dev: .venv/bin/$$($(BIN)/palimpsest --version); make setup goes back to a release"
 
-demo: setup ## a real trace on two translation layers, compared
+demo: $(BIN)/.native ## a real trace on two translation layers, compared
 	@$(if $(filter mysql-like,$(TRACE)),echo "demo: expected $(abspath $(SAMPLE)); there is none: runs the synthetic mysql-like instead")
 	@$(BIN)/palimpsest compare --ftl page,subpage --workload $(TRACE) --out results/demo --force
 	@echo "demo: compared page and subpage behind the same write buffer on $(notdir $(TRACE)); the same with charts is in results/demo/report.html"
@@ -151,8 +151,14 @@ lock: $(BIN)/.packages ## pins the newest packages that pyproject.toml allows
 		--quiet --custom-compile-command "make lock" -o requirements/uv.lock
 	$(BIN)/uv pip compile pyproject.toml --extra dev --python-version 3.11 --universal --generate-hashes --upgrade \
 		--quiet --custom-compile-command "make lock" -o requirements/dev.lock
-	$(BIN)/uv pip compile pyproject.toml --constraint requirements/dev.lock --python-version 3.11 --universal \
-		--generate-hashes --quiet --custom-compile-command "make lock" -o requirements/runtime.lock
+	$(call pin-subset,pyproject.toml,runtime)
+	$(call pin-subset,pyproject.toml --extra report --extra sweep,extras)
+	echo 'maturin>=1.16,<2' | $(call pin-subset,- pyproject.toml,demo)
+
+define pin-subset
+$(BIN)/uv pip compile $(1) --constraint requirements/dev.lock --python-version 3.11 --universal \
+	--generate-hashes --quiet --custom-compile-command "make lock" -o requirements/$(2).lock
+endef
 
 clean: ## removes all build products, .venv included
 	rm -rf .venv target site dist results docs/reference.md docs/tour.md docs/pacing.md docs/plotly.min.js \
@@ -172,7 +178,7 @@ $(BIN)/.python:
 	@touch $@
 
 # uv takes a third of pip's time. pip is the fallback, because uv reads no pip.conf and may not reach the packages.
-$(BIN)/.packages: $(BIN)/.python requirements/dev.lock requirements/uv.lock
+$(BIN)/.packages: $(BIN)/.base requirements/dev.lock requirements/uv.lock
 	@echo "setup: installing the Python packages of requirements/dev.lock"
 	@$(AT_WORK) "setup: installing Python packages" bash -c '$(PIP_INSTALL) -r requirements/uv.lock && \
 		$(BIN)/uv pip install --quiet --python $(PY) --require-hashes -r requirements/dev.lock || \
@@ -186,8 +192,15 @@ $(BIN)/.crates: Cargo.toml Cargo.lock $(wildcard crates/*/Cargo.toml)
 	@mkdir -p $(BIN)
 	@touch $@
 
-$(BIN)/.native: $(BIN)/.crates $(BIN)/.packages $(NATIVE_SOURCES)
-	@echo "setup: building the simulator, a release of $$(grep -c '^name = ' Cargo.lock) crates: minutes the first time"
+# Only the packages of a run and of the build: no Ray, Dask or mkdocs.
+$(BIN)/.base: $(BIN)/.python requirements/demo.lock
+	@echo "setup: installing $$(grep -c '^[a-z]' requirements/demo.lock) Python packages of requirements/demo.lock"
+	@$(AT_WORK) "setup: installing Python packages" $(PIP_INSTALL) -r requirements/demo.lock
+	@touch $@
+
+$(BIN)/.native: export FAR := tools/crates_begun.sh
+$(BIN)/.native: $(BIN)/.crates $(BIN)/.base $(NATIVE_SOURCES)
+	@echo "setup: building the simulator, a release: $$(tools/crates_begun.sh), minutes the first time"
 	$(call develop,setup,--release)
 	@rm -f $(BIN)/.dev
 	@touch $(BIN)/.command $@
