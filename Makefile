@@ -30,7 +30,7 @@ PREFIX ?= target/c
 PROFILE ?= release
 
 .PHONY: c-library help setup dev demo test test-long soak prove audit golden check static compiled \
-	lint-rust lint-python types format bench docs docs-rust wheel wheel-pgo wheel-check lock clean
+	lint-rust lint-python types format bench docs docs-rust wheel wheel-pgo wheel-check release lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -57,7 +57,7 @@ test: $(BUILD) ## all tests; ONLY=NAME selects tests by a part of the name, PART
 	@$(PY) tools/run_tests.py $(TESTS)
 
 test-long: $(BUILD) $(if $(ONLY)$(PART),,wheel) ## tests that take minutes, with ONLY and PART too, and a release wheel
-	@$(if $(ONLY)$(PART),,$(PY) tools/check_wheel.py)
+	@$(if $(ONLY)$(PART),,$(PY) tools/check_wheel.py --everywhere)
 	@$(PY) tools/run_tests.py --long $(TESTS)
 
 soak: ## runs the long tests with new seeds for MINUTES=60 and prints how to repeat failures; FROM=N is the first seed
@@ -122,6 +122,13 @@ wheel: $(BIN)/.crates $(BIN)/.packages ## a wheel for any Python from 3.11 on, i
 wheel-pgo: $(BIN)/.crates $(BIN)/.packages ## the same, up to 1.3x faster: built twice, with training runs between
 	@$(PY) tools/pgo.py
 
+# An environment of its own, because zig takes more space than all other packages of a build.
+release: $(BIN)/.crates ## wheels, sdist, crates, container file, recipe, bill of materials and sums, checked, in dist/
+	@test -x target/release-tools/bin/python || $(PYTHON) -m venv target/release-tools
+	@$(AT_WORK) "release: installing zig" target/release-tools/bin/python -m pip install --quiet \
+		--disable-pip-version-check -r requirements/release.lock
+	@$(AT_WORK) "release: working" target/release-tools/bin/python tools/release.py $(STEPS)
+
 # Checks packing and installing with the wheel of the present build, optimized or not.
 wheel-check: $(BUILD)
 	$(call build-wheel,$(if $(filter dev,$(BUILD)),dev,release),target/wheel)
@@ -153,6 +160,7 @@ lock: $(BIN)/.packages ## pins the newest packages that pyproject.toml allows
 		--quiet --custom-compile-command "make lock" -o requirements/dev.lock
 	$(call pin-subset,pyproject.toml,runtime)
 	$(call pin-subset,pyproject.toml --extra report --extra sweep,extras)
+	printf 'maturin>=1.16,<2\nziglang\n' | $(call pin-subset,-,release)
 	echo 'maturin>=1.16,<2' | $(call pin-subset,- pyproject.toml,demo)
 
 define pin-subset

@@ -95,7 +95,7 @@ def test_every_quiet_build_has_a_sign_of_life(target: str) -> None:
 
 
 def test_a_line_says_how_far_the_build_is() -> None:
-    line = [AT_WORK, "0.2", "setup: building", "sleep", "0.5"]
+    line = [str(AT_WORK), "0.2", "setup: building", "sleep", "0.5"]
     environment = os.environ | {"FAR": "echo 3 of 4 crates begun"}
     done = subprocess.run(line, capture_output=True, text=True, timeout=60, env=environment)
     assert re.fullmatch(r"(setup: building for 0:0\d, 3 of 4 crates begun\n)+", done.stderr)
