@@ -30,12 +30,12 @@ PREFIX ?= target/c
 PROFILE ?= release
 
 .PHONY: c-library help setup dev demo test test-long soak prove audit golden check static compiled \
-	lint-rust lint-python types format bench docs docs-rust wheel wheel-pgo wheel-check lock clean
+	lint-rust lint-python types format bench docs docs-rust wheel wheel-pgo wheel-check release lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
 
-setup: $(BIN)/.native ## .venv with the command palimpsest in it
+setup: $(BIN)/.native $(BIN)/.packages ## .venv with the command palimpsest in it
 
 # Not for figures of speed. A running command keeps the old module, because the new one is another file. The arguments
 # of cargo equal maturin's, so the builds share one module.
@@ -48,7 +48,7 @@ dev: $(BIN)/.command ## the same, unoptimized and with assertions, in seconds af
 	@mv $(MODULE:.so=.new.so) $(MODULE)
 	@echo "dev: .venv/bin/$$($(BIN)/palimpsest --version); make setup goes back to a release"
 
-demo: setup ## a real trace on two translation layers, compared
+demo: $(BIN)/.native ## a real trace on two translation layers, compared
 	@$(if $(filter mysql-like,$(TRACE)),echo "demo: expected $(abspath $(SAMPLE)); there is none: runs the synthetic mysql-like instead")
 	@$(BIN)/palimpsest compare --ftl page,subpage --workload $(TRACE) --out results/demo --force
 	@echo "demo: compared page and subpage behind the same write buffer on $(notdir $(TRACE)); the same with charts is in results/demo/report.html"
@@ -57,7 +57,7 @@ test: $(BUILD) ## all tests; ONLY=NAME selects tests by a part of the name, PART
 	@$(PY) tools/run_tests.py $(TESTS)
 
 test-long: $(BUILD) $(if $(ONLY)$(PART),,wheel) ## tests that take minutes, with ONLY and PART too, and a release wheel
-	@$(if $(ONLY)$(PART),,$(PY) tools/check_wheel.py)
+	@$(if $(ONLY)$(PART),,$(PY) tools/check_wheel.py --everywhere)
 	@$(PY) tools/run_tests.py --long $(TESTS)
 
 soak: ## runs the long tests with new seeds for MINUTES=60 and prints how to repeat failures; FROM=N is the first seed
@@ -123,6 +123,13 @@ wheel: $(BIN)/.crates $(BIN)/.packages ## a wheel for any Python from 3.11 on, i
 wheel-pgo: $(BIN)/.crates $(BIN)/.packages ## the same, up to 1.3x faster: built twice, with training runs between
 	@$(PY) tools/pgo.py
 
+# An environment of its own, because zig takes more space than all other packages of a build.
+release: $(BIN)/.crates ## wheels, sdist, crates, container file, recipe, bill of materials and sums, checked, in dist/
+	@test -x target/release-tools/bin/python || $(PYTHON) -m venv target/release-tools
+	@$(AT_WORK) "release: installing zig" target/release-tools/bin/python -m pip install --quiet \
+		--disable-pip-version-check -r requirements/release.lock
+	@$(AT_WORK) "release: working" target/release-tools/bin/python tools/release.py $(STEPS)
+
 # Checks packing and installing with the wheel of the present build, optimized or not.
 wheel-check: $(BUILD)
 	$(call build-wheel,$(if $(filter dev,$(BUILD)),dev,release),target/wheel)
@@ -152,8 +159,15 @@ lock: $(BIN)/.packages ## pins the newest packages that pyproject.toml allows
 		--quiet --custom-compile-command "make lock" -o requirements/uv.lock
 	$(BIN)/uv pip compile pyproject.toml --extra dev --python-version 3.11 --universal --generate-hashes --upgrade \
 		--quiet --custom-compile-command "make lock" -o requirements/dev.lock
-	$(BIN)/uv pip compile pyproject.toml --constraint requirements/dev.lock --python-version 3.11 --universal \
-		--generate-hashes --quiet --custom-compile-command "make lock" -o requirements/runtime.lock
+	$(call pin-subset,pyproject.toml,runtime)
+	$(call pin-subset,pyproject.toml --extra report --extra sweep,extras)
+	printf 'maturin>=1.16,<2\nziglang\n' | $(call pin-subset,-,release)
+	echo 'maturin>=1.16,<2' | $(call pin-subset,- pyproject.toml,demo)
+
+define pin-subset
+$(BIN)/uv pip compile $(1) --constraint requirements/dev.lock --python-version 3.11 --universal \
+	--generate-hashes --quiet --custom-compile-command "make lock" -o requirements/$(2).lock
+endef
 
 clean: ## removes all build products, .venv included
 	rm -rf .venv target site dist results docs/reference.md docs/tour.md docs/pacing.md docs/plotly.min.js \
@@ -173,7 +187,7 @@ $(BIN)/.python:
 	@touch $@
 
 # uv takes a third of pip's time. pip is the fallback, because uv reads no pip.conf and may not reach the packages.
-$(BIN)/.packages: $(BIN)/.python requirements/dev.lock requirements/uv.lock
+$(BIN)/.packages: $(BIN)/.base requirements/dev.lock requirements/uv.lock
 	@echo "setup: installing the Python packages of requirements/dev.lock"
 	@$(AT_WORK) "setup: installing Python packages" bash -c '$(PIP_INSTALL) -r requirements/uv.lock && \
 		$(BIN)/uv pip install --quiet --python $(PY) --require-hashes -r requirements/dev.lock || \
@@ -187,14 +201,22 @@ $(BIN)/.crates: Cargo.toml Cargo.lock $(wildcard crates/*/Cargo.toml)
 	@mkdir -p $(BIN)
 	@touch $@
 
-$(BIN)/.native: $(BIN)/.crates $(BIN)/.packages $(NATIVE_SOURCES)
-	@echo "setup: building the simulator, a release of $$(grep -c '^name = ' Cargo.lock) crates: minutes the first time"
+# Only the packages of a run and of the build: no Ray, Dask or mkdocs.
+$(BIN)/.base: $(BIN)/.python requirements/demo.lock
+	@echo "setup: installing $$(grep -c '^[a-z]' requirements/demo.lock) Python packages of requirements/demo.lock"
+	@$(AT_WORK) "setup: installing Python packages" $(PIP_INSTALL) -r requirements/demo.lock
+	@touch $@
+
+$(BIN)/.native: export FAR := tools/crates_begun.sh
+$(BIN)/.native: $(BIN)/.crates $(BIN)/.base $(NATIVE_SOURCES)
+	@echo "setup: building the simulator, a release: $$(tools/crates_begun.sh), minutes the first time"
 	$(call develop,setup,--release)
 	@rm -f $(BIN)/.dev
 	@touch $(BIN)/.command $@
 
-# uv, because pip takes three seconds for this installation.
+# uv, because pip takes three seconds for this installation. The distribution was once called palimpsest.
 define develop
+@rm -rf .venv/lib/python*/site-packages/palimpsest-*.dist-info
 @PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/.venv PATH="$(CURDIR)/$(BIN):$$PATH" \
 	$(AT_WORK) "$(1): building the simulator" $(BIN)/maturin develop $(2) --locked --quiet \
 	$$(test ! -x $(BIN)/uv || echo --uv)

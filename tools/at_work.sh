@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # at_work.sh SECONDS WHAT COMMAND...: runs COMMAND. Until COMMAND ends, prints a line on standard error every SECONDS,
 # because compilers and installers print nothing for minutes. A shorter COMMAND prints no line. The status is COMMAND's.
+# FAR names a program whose output ends each line: how far COMMAND is.
 set -u
 every=$1 what=$2
 shift 2
@@ -11,7 +12,7 @@ shift 2
 		sleep "$every" &
 		nap=$!
 		wait "$nap"
-		printf '%s for %d:%02d\n' "$what" $((SECONDS / 60)) $((SECONDS % 60))
+		printf '%s for %d:%02d%s\n' "$what" $((SECONDS / 60)) $((SECONDS % 60)) "${FAR:+, $($FAR)}"
 	done
 ) >&2 &
 lines=$!

@@ -14,6 +14,9 @@ try:
     from . import interrupts as _interrupts
 
     _interrupts.while_loading()
+    from . import distribution as _distribution
+
+    _distribution.refuse_other()
 except KeyboardInterrupt:
     from . import interrupts as _interrupts
 

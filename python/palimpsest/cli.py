@@ -15,12 +15,13 @@ from typing import NoReturn
 
 import click
 
-from . import _core, errors, interrupts, native
+from . import _core, distribution, errors, interrupts, native
 from .commands import Commands, forget_unknown_width, help_width, say
 
 _COMPLETE = "_PALIMPSEST_COMPLETE"
 """The environment variable that has the request of a shell's completion."""
 _COMMANDS = {
+    "demo": ("demo", "demo"),
     "run": ("run_commands", "run"),
     "compare": ("run_commands", "compare"),
     "sweep": ("sweeps.command", "sweep"),
@@ -119,6 +120,8 @@ def _ending(error: BaseException) -> tuple[int, str]:
         return errors.exit_status(error), str(error)
     if isinstance(error, OSError):
         return errors.EXIT_FAILURE, f"{error.filename or 'standard output'}: {error.strerror or error}"
+    if isinstance(error, ModuleNotFoundError) and (text := distribution.missing(error.name)):
+        return errors.EXIT_FAILURE, str(error) if distribution.NAME in str(error) else text
     what = f"unexpected {type(error).__name__}: {error} (PALIMPSEST_DEBUG=1 shows where; please report it)"
     return errors.EXIT_FAILURE, what
 

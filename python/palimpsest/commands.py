@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from .needs import refuse_idle
+from .needs import expect_packages, refuse_idle
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -33,8 +33,9 @@ class _SingleCommand(click.Command):
     context_class = _Context
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - as click has it
-        """Runs the command. Raises click.BadParameter if an option has no effect beside the others."""
+        """Runs the command. Raises click.BadParameter for an option without effect."""
         refuse_idle(ctx)
+        expect_packages(ctx)
         return super().invoke(ctx)
 
 

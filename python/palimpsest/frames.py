@@ -12,6 +12,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from .distribution import need
 from .errors import InputError
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def is_frame(value: object) -> bool:
 
 def trace_of(frame: Frame) -> Path:
     """Writes a trace with the requests of a frame; equal requests give the same file. Raises InputError."""
+    need("report", "polars")
     import polars as pl
 
     requests = _columns(frame)

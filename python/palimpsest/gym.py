@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core, traces
+from .distribution import install
 from .drives import Drive
 from .errors import InputError
 from .policies import Chosen, Requests
@@ -34,7 +35,7 @@ from .result import Result
 try:
     import gymnasium
 except ModuleNotFoundError as error:
-    what = "palimpsest.gym: the package gymnasium is not installed; expected `pip install gymnasium` before it"
+    what = f"palimpsest.gym: the package gymnasium is not installed; expected {install('gym')} before it"
     raise ModuleNotFoundError(what, name="gymnasium") from error
 
 Observation: TypeAlias = npt.NDArray[np.float32]

@@ -13,6 +13,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from .distribution import need
+
 _Values = Mapping[str, Any]
 
 
@@ -181,9 +183,26 @@ def is_given(context: click.Context, option: str) -> bool:
     return context.get_parameter_source(option) == ParameterSource.COMMANDLINE
 
 
+_TABLES, _DRAWING = ("report", "polars"), ("report", "polars", "matplotlib")
+PACKAGES = {
+    "sweep": ("sweep", "polars"), "fit": ("sweep",), "report": _TABLES, "rerun": _TABLES, "why": _TABLES,
+    "figure": _DRAWING, "reproduce": _DRAWING, "validate": _DRAWING,
+}  # fmt: skip
+"""The extra of a command, and the packages of the extra that the command uses."""
+
+
+def expect_packages(context: click.Context) -> None:
+    """Raises ModuleNotFoundError if a package of the command is not installed, because results would be lost later."""
+    name = name_of(context)
+    if name in PACKAGES:
+        need(*PACKAGES[name])
+    if context.params.get("operations") is not None:
+        need(*_TABLES)
+
+
 def refuse_idle(context: click.Context) -> None:
     """Raises click.BadParameter for the first option on the command line that the command would not read."""
-    for need in NEEDS.get(name_of(context), ()):
-        if is_given(context, need.option) and not need.met(context.params):
-            parameter = next(each for each in context.command.params if each.name == need.option)
-            raise click.BadParameter(need.refusal, context, parameter)
+    for row in NEEDS.get(name_of(context), ()):
+        if is_given(context, row.option) and not row.met(context.params):
+            parameter = next(each for each in context.command.params if each.name == row.option)
+            raise click.BadParameter(row.refusal, context, parameter)

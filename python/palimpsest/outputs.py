@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from . import tables
+from .distribution import need
 from .errors import InputError
 from .files import named, parquet, write_in_order, write_whole
 from .result import Comparison, Result
@@ -176,6 +177,7 @@ def _inside(folder: Path, name: str) -> Path:
 
 
 def _read_run(data: dict[str, Any], folder: Path) -> Result:
+    need("report", "polars")
     import polars as pl
 
     found = {}

@@ -1,5 +1,7 @@
 """Runs repeated with several seeds: means with confidence intervals, and ratios of runs paired by seed."""
 
+import csv
+import io
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -7,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import engine
+from .distribution import need
 from .intervals import LEVEL, Interval, interval
 from .metrics import METRICS, Metric, is_modelled, unequal_promises
 from .options import RunOptions
@@ -83,19 +86,26 @@ class Replicates:
 
     def to_polars(self) -> "pl.DataFrame":
         """A row for each run and figure: `label figure mean low high deviation number`."""
+        need("report", "polars")
         import polars as pl
 
-        rows = []
-        for label in self.labels:
-            for metric in METRICS:
-                found = self.interval(metric, label)
-                if found is not None:
-                    rows.append({"label": label, "figure": ".".join(metric.path)} | found._asdict())
-        return pl.DataFrame(rows, infer_schema_length=None)
+        return pl.DataFrame(self._rows(), infer_schema_length=None)
+
+    def _rows(self) -> list[dict[str, Any]]:
+        found = ((label, metric, self.interval(metric, label)) for label in self.labels for metric in METRICS)
+        return [
+            {"label": label, "figure": ".".join(metric.path)} | each._asdict()
+            for label, metric, each in found
+            if each is not None
+        ]
 
     def save(self, folder: str | Path) -> Path:
         """Writes the folder of a comparison of all results (`LABEL-seed-N`), and `intervals.csv`; returns its path."""
-        return Comparison(self.results).save(folder, {"intervals.csv": self.to_polars().write_csv()})
+        text, rows = io.StringIO(), self._rows()
+        written = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
+        written.writeheader()
+        written.writerows(rows)
+        return Comparison(self.results).save(folder, {"intervals.csv": text.getvalue()})
 
     def __rich__(self) -> "RenderableType":
         from rich.console import Group

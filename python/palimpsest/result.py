@@ -4,12 +4,13 @@ docs/results.md explains the figures of `palimpsest run --json`. This module com
 and folders reach results through the `Views` that the package sets on import.
 """
 
-import importlib.util
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload
+
+from .distribution import need
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,15 +34,6 @@ def flatten(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 _KINDS = ("all", "read", "write")
 _TIMES = ("mean", "p50", "p90", "p99", "p999", "p9999", "max")
-
-
-def _need(*packages: str) -> None:
-    """Raises ImportError for missing packages. The registry's package of this project's name is another project."""
-    missing = [name for name in packages if importlib.util.find_spec(name) is None]
-    if missing:
-        raise ImportError(
-            f"{' and '.join(missing)} is needed for this; expected `pip install {' '.join(missing)}` before it"
-        )
 
 
 def figures(data: dict[str, Any]) -> dict[str, Any]:
@@ -82,13 +74,13 @@ class Table:
         raise NotImplementedError
 
     def to_pandas(self, table: str = "summary") -> "pd.DataFrame":
-        """As `to_polars`, for pandas. Raises ImportError without pandas or pyarrow (`pip install pandas pyarrow`)."""
-        _need("pandas", "pyarrow")
+        """As `to_polars`, for pandas. Raises ImportError without the extra `pandas`."""
+        need("pandas")
         return self.to_polars(table).to_pandas()
 
     def to_arrow(self, table: str = "summary") -> "pa.Table":
-        """As `to_polars`, for pyarrow. Raises ImportError without pyarrow (`pip install pyarrow`)."""
-        _need("pyarrow")
+        """As `to_polars`, for pyarrow. Raises ImportError without the extra `arrow`."""
+        need("arrow")
         return self.to_polars(table).to_arrow()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -280,6 +272,7 @@ class Result(Shown):
         Raises:
             ValueError: the table is unknown, or the run kept no series.
         """
+        need("report", "polars")
         if table == "summary":
             import polars as pl
 
@@ -368,6 +361,7 @@ class Comparison(Shown, Sequence[Result]):
         `summary` has a row for each layer and a column for each figure; other tables have the layer in a first column
         `ftl`.
         """
+        need("report", "polars")
         import polars as pl
 
         tables = [result.to_polars(table) for result in self._results]

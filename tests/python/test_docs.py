@@ -22,7 +22,7 @@ pytestmark = pytest.mark.contract
 
 MAKE_TARGETS = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
 COMMANDS = (
-    "figure", "rerun", "cite", "why",
+    "demo", "figure", "rerun", "cite", "why",
     "run", "compare", "serve", "nvme", "attach", "detach", "mount", "crash", "check",
     "objects", "sweep", "leaderboard", "reproduce", "validate", "fit", "report", "list", "show", "new-layer",
     "completion",
@@ -34,6 +34,7 @@ GENERATED_PICTURES = (
 )
 """Pictures that `make docs` draws, from a table on their page or from runs (`tools/gallery.py`)."""
 LONG = {
+    "palimpsest demo": "takes seconds of a large drive; tools/check_wheel.py runs the demo",
     "--engine": "needs a cluster; test_sweep.py starts one",
     "reproduce": "takes a minute or more; test_reproduce*.py run each of them",
     "validate": "takes a minute; test_validate.py runs the smallest rows",

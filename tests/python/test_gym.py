@@ -257,7 +257,7 @@ def test_a_missing_gymnasium_is_one_line() -> None:
     code = "import sys; sys.modules['gymnasium'] = None; import palimpsest.gym"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    said = "the package gymnasium is not installed; expected `pip install gymnasium`"
+    said = "the package gymnasium is not installed; expected `pip install 'palimpsest-ssd[gym]'`"
     assert said in done.stderr.splitlines()[-1]
 
 

@@ -1,6 +1,7 @@
 """The recipes of `make` are shell that parses, for any trace; the compiler of `.ci/run` lints and documents."""
 
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -91,3 +92,36 @@ def test_every_quiet_build_has_a_sign_of_life(target: str) -> None:
     quiet = [line for line in printed.replace("\\\n", " ").splitlines() if "--quiet" in line]
     assert quiet
     assert [line for line in quiet if "tools/at_work.sh 10 " not in line] == []
+
+
+def test_a_line_says_how_far_the_build_is() -> None:
+    line = [str(AT_WORK), "0.2", "setup: building", "sleep", "0.5"]
+    environment = os.environ | {"FAR": "echo 3 of 4 crates begun"}
+    done = subprocess.run(line, capture_output=True, text=True, timeout=60, env=environment)
+    assert re.fullmatch(r"(setup: building for 0:0\d, 3 of 4 crates begun\n)+", done.stderr)
+
+
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="there is no cargo")
+def test_the_crates_of_the_module_are_counted(tmp_path: Path) -> None:
+    for name in ("serde-0a1b2c3d4e5f6071", "serde-1a1b2c3d4e5f6071", "libm-0a1b2c3d4e5f6071"):
+        (tmp_path / "release" / ".fingerprint" / name).mkdir(parents=True)
+    environment = os.environ | {"CARGO_TARGET_DIR": str(tmp_path)}
+    line = [ROOT / "tools" / "crates_begun.sh"]
+    said = subprocess.run(line, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60).stdout
+    found = re.fullmatch(r"2 of (\d+) crates begun\n", said)
+    assert found is not None, said
+    assert int(found[1]) > 50
+
+
+def test_the_demo_installs_no_packages_of_developers() -> None:
+    def pinned(name: str) -> set[str]:
+        text = (ROOT / "requirements" / f"{name}.lock").read_text(encoding="utf-8")
+        return set(re.findall(r"^([\w.-]+==[\w.]+)", text, re.MULTILINE))
+
+    demo, runtime = pinned("demo"), pinned("runtime")
+    assert {each.partition("==")[0] for each in demo - runtime} == {"maturin"}
+    assert runtime < pinned("extras") < pinned("dev")
+    command = ["make", "--no-print-directory", "--always-make", "-n", "demo"]
+    printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120).stdout
+    assert "requirements/demo.lock" in printed
+    assert "requirements/dev.lock" not in printed

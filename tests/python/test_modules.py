@@ -13,8 +13,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGE = ROOT / "python" / "palimpsest"
 
 ORDER = """
-interrupts native _core errors plugins formats user_files policies layers files units options states tables result
-engine timelines metrics why tenants intervals sketches replicates summary answers comparison
+interrupts distribution native _core errors plugins formats user_files policies layers files units options states
+tables result engine timelines metrics why tenants intervals sketches replicates summary answers comparison
 charts.common charts.blocks charts.flash charts.gantt charts.latency charts.parts charts.tenants charts.time
 charts.volumes charts.handles charts.__init__ page fio_output against report outputs reruns views progress
 parameters needs commands completion listing run_options new_layer checking images
@@ -37,7 +37,7 @@ fits.trace_times fits.traces fits.files fits.work fits.search fits.determined fi
 fits.command fits.__init__
 crash.history crash.windows crash.namespaces crash.nbd crash.commands crash.cuts crash.recording crash.owners
 crash.checking crash.store crash.exploring crash.findings crash.page crash.command crash.__init__
-folder_commands run_commands gym api __init__ cli __main__
+folder_commands run_commands demo gym api __init__ cli __main__
 """
 """Modules of the package, lowest first. Each may import only those before it."""
 

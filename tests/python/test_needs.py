@@ -104,6 +104,7 @@ ALONE = {
     "why": "folder as_json",
     "list": "kind as_json",
     "show": "ssd ftl overrides",
+    "demo": "out",
     "new-layer": "folder kind source",
     "trace info": "workload ssd seed requests columns volumes skip_bad out as_json",
     "trace convert": "source output requests columns volumes skip_bad output_format",

@@ -219,7 +219,7 @@ def test_a_missing_package_is_named(file: Path, monkeypatch: pytest.MonkeyPatch)
         importlib.util, "find_spec", lambda name, *_: None if name in ("distributed", "ray") else find(name)
     )
     for engine in ("dask", "ray"):
-        with pytest.raises(ps.InputError, match=r"expected `pip install [a-z]+` before it"):
+        with pytest.raises(ps.InputError, match=rf"expected `pip install 'palimpsest-ssd\[{engine}\]'` before it"):
             ps.sweep(str(file), engine=engine, address="a:1", out=file.parent / "s")
 
 

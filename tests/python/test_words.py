@@ -48,12 +48,14 @@ EXTRAS = "|".join(
 )
 REGISTRY = re.compile(
     rf"palimpsest\[(?:{EXTRAS})"
+    r"|palimpsest-[\d*][\w.*-]*\.whl"
+    r"|dependencies = \[[^\]\n]*[\"']palimpsest[\"'<>=~!;\[ ]"
     r"|(?:pip[3x]?|uv|poetry|conda|mamba) +(?:install|add)[^\n`]*[ '\"]palimpsest(?![\w/.*-]*\.whl|[\w/-])"
 )
-"""An install of this project by its name. Until a release, the registry's package of this name is another project."""
+"""An install of the distribution `palimpsest`, another project of the registry; this one is `palimpsest-ssd`."""
 
 
-def test_no_file_installs_the_public_name() -> None:
+def test_no_file_installs_the_name_of_another() -> None:
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     found = []
     for path in (ROOT / name for name in listed if not name.endswith("test_words.py")):
@@ -67,11 +69,21 @@ def test_no_file_installs_the_public_name() -> None:
 @pytest.mark.parametrize(
     "text",
     ["pip install palimpsest", "pip install 'palimpsest[ray]'", "or `'palimpsest[arrow]'`",
-     "pip3 install -U palimpsest", "uv add palimpsest==0.1", "pip install pandas palimpsest"],
+     "pip3 install -U palimpsest", "uv add palimpsest==0.1", "pip install pandas palimpsest",
+     "pip install dist/palimpsest-*.whl", "dist/palimpsest-0.1.0-cp311-abi3-linux_x86_64.whl",
+     'dependencies = ["numpy", "palimpsest"]', 'dependencies = ["palimpsest>=1"]', "conda install palimpsest"],
 )  # fmt: skip
-def test_an_install_of_the_public_name_is_found(text: str) -> None:
+def test_an_install_of_the_name_of_another_is_found(text: str) -> None:
     assert REGISTRY.search(text)
-    assert not REGISTRY.search("pip install dist/palimpsest-0.1.0.whl, pip install ./palimpsest-*.whl")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["pip install palimpsest-ssd", "pip install 'palimpsest-ssd[ray]'", "pip install dist/palimpsest_ssd-*.whl",
+     'dependencies = ["palimpsest-ssd", "numpy"]', "pip uninstall palimpsest"],
+)  # fmt: skip
+def test_an_install_of_our_name_is_not(text: str) -> None:
+    assert not REGISTRY.search(text)
 
 
 def test_a_word_is_found() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..distribution import need
 from ..result import Result
 from . import blocks
 from . import flash as operations
@@ -118,6 +119,7 @@ def paint(chart: Specification, colours: Sequence[str], dark: bool = False) -> S
 
 def figure(name: str, results: Sequence[Result]) -> "go.Figure":
     """A chart as a plotly figure. Raises ValueError if the results have no data for the chart."""
+    need("report", "plotly")
     import plotly.graph_objects as go
 
     chart = specification(name, results)

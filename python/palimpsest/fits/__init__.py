@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..distribution import need
+
 if TYPE_CHECKING:
     from .running import Fit
 
@@ -54,6 +56,7 @@ def fit(
     Raises:
         InputError: a file, key or share is wrong, or a varied key changes no figure.
     """
+    need("sweep")
     from . import outputs, running
     from .measured import How
 

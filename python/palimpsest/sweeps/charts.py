@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..charts import LIGHT
+from ..distribution import need
 from ..metrics import METRICS, is_modelled
 from ..result import Result
 from ..result import figures as figures_of
@@ -93,6 +94,7 @@ def first_shown(sweep: FinishedPoints) -> dict[str, str]:
 
 def chart(sweep: FinishedPoints, figure: str | None, x: str | None, colour: str | None) -> "go.Figure":
     """A figure over an axis; see `Sweep.plot`."""
+    need("report", "plotly")
     import plotly.graph_objects as go
 
     drawn, shown = figures(sweep), first_shown(sweep)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ..distribution import need
 from ..errors import Error, InputError
 from ..files import parquet, read_text
 from . import engines
@@ -209,6 +210,7 @@ def sweep(
     from ..progress import at_terminal
     from .board import SweepBoard
 
+    need("sweep", "polars")
     planned = plan(source, out, slo=slo)
     for line in planned.notes:
         warnings.warn(line, UserWarning, stacklevel=2)

@@ -12,6 +12,7 @@ import importlib.util
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from ..distribution import install
 from ..errors import InputError
 from .task import Outcome, Task, Watch
 
@@ -41,9 +42,7 @@ def find(name: str, address: str | None, point_timeout: float | None = None) -> 
             f"--point-timeout: the engine {name} cannot end a point of its workers; expected --engine local"
         )
     if package is not None and importlib.util.find_spec(package) is None:
-        raise InputError(
-            f"--engine {name}: the package {package} is not installed; expected `pip install {package}` before it"
-        )
+        raise InputError(f"--engine {name}: the package {package} is not installed; expected {install(name)} before it")
     outcomes: Any = importlib.import_module(f".{module}", __package__).outcomes
     engine: Engine = outcomes if point_timeout is None else functools.partial(outcomes, point_timeout=point_timeout)
     return engine

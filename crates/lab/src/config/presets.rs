@@ -33,7 +33,7 @@ macro_rules! presets {
         &[$(Preset {
             name: $name,
             file: concat!("presets/", $folder, "/", $name, ".toml"),
-            text: include_str!(concat!("../../../../presets/", $folder, "/", $name, ".toml")),
+            text: include_str!(concat!("../../presets/", $folder, "/", $name, ".toml")),
         }),*]
     };
 }

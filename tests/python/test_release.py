@@ -1,0 +1,133 @@
+"""`make release`: steps that cannot be done are named, and the documents have all that is linked in."""
+
+import json
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import release
+import sbom
+from conftest import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+@pytest.fixture
+def dist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(release, "DIST", tmp_path / "dist")
+    return tmp_path / "dist"
+
+
+def skipped() -> str:
+    raise release.Skipped("there is no such tool")
+
+
+def test_the_last_line_names_what_was_left_out(
+    dist: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(release, "STEPS", {"a": lambda: "done", "b": skipped})
+    release.main(["a", "b"])
+    assert capsys.readouterr().out.splitlines() == [
+        "release: a: done",
+        f"release: palimpsest-ssd {PROJECT['version']} in dist/; not done here: b: there is no such tool",
+    ]
+    release.main(["a"])
+    assert capsys.readouterr().out.endswith("; all steps done\n")
+    assert dist.is_dir()
+    with pytest.raises(SystemExit, match="c: no such step; expected some of a, b"):
+        release.main(["c"])
+
+
+def test_sums_are_what_sha256sum_checks(dist: Path) -> None:
+    (dist / "crates").mkdir(parents=True)
+    (dist / "crates" / "a.crate").write_text("a")
+    (dist / "b.whl").write_text("b")
+    assert release.sums() == "2 files in SHA256SUMS"
+    checked = subprocess.run(["sha256sum", "--check", "SHA256SUMS"], cwd=dist, capture_output=True, text=True)
+    assert (checked.returncode, checked.stdout) == (0, "b.whl: OK\ncrates/a.crate: OK\n")
+    (dist / "b.whl").write_text("c")
+    assert subprocess.run(["sha256sum", "--check", "SHA256SUMS"], cwd=dist, capture_output=True).returncode == 1
+
+
+def test_crates_follow_those_that_they_use() -> None:
+    manifests = {
+        path.parent.name: tomllib.loads(path.read_text(encoding="utf-8"))
+        for path in (ROOT / "crates").glob("*/Cargo.toml")
+    }
+    assert set(manifests) - set(release.CRATES) == {"c", "extension"}
+    for at, name in enumerate(release.CRATES):
+        used = {each.removeprefix("palimpsest-") for each in manifests[name]["dependencies"] if "palimpsest" in each}
+        assert used <= set(release.CRATES[:at]), name
+        package = manifests[name]["package"]
+        assert {"description", "license", "readme", "repository", "version"} <= set(package)
+        assert "publish" not in package
+
+
+def test_wheels_may_have_two_tags() -> None:
+    name = f"palimpsest_ssd-{release.version()}-cp311-abi3-manylinux_2_28_x86_64.whl"
+    older = name.replace("manylinux_2_28", "manylinux2014_x86_64.manylinux_2_28")
+    assert re.fullmatch(release._tagged(name), name)
+    assert re.fullmatch(release._tagged(name), older)
+    assert not re.fullmatch(release._tagged(name), name.replace("2_28", "2_34"))
+
+
+METADATA: dict[str, Any] = {
+    "packages": [
+        {"id": name, "name": name, "version": "1.0", "license": "MIT/Apache-2.0",
+         "manifest_path": f"/x/{name}/Cargo.toml", "targets": [{"kind": ["proc-macro" if name == "macro" else "lib"]}]}
+        for name in ("palimpsest-extension", "linked", "below", "macro", "build", "test")
+    ],
+    "resolve": {"nodes": [
+        {"id": "palimpsest-extension", "deps": [
+            {"pkg": "linked", "dep_kinds": [{"kind": None}]}, {"pkg": "build", "dep_kinds": [{"kind": "build"}]},
+            {"pkg": "macro", "dep_kinds": [{"kind": None}]}]},
+        {"id": "linked", "deps": [
+            {"pkg": "below", "dep_kinds": [{"kind": None}]}, {"pkg": "test", "dep_kinds": [{"kind": "dev"}]}]},
+        *({"id": name, "deps": []} for name in ("below", "macro", "build", "test")),
+    ]},
+}  # fmt: skip
+
+
+def test_only_what_is_linked_is_a_component() -> None:
+    found = sbom.components(METADATA, "numpy==2.4.6 ; python_full_version < '3.12' \\\n    --hash=sha256:0\n")
+    assert [each.url for each in found] == ["pkg:cargo/below@1.0", "pkg:cargo/linked@1.0", "pkg:pypi/numpy@2.4.6"]
+    document = sbom.document(found, "9.9")
+    assert json.loads(json.dumps(document))["metadata"]["component"]["purl"] == "pkg:pypi/palimpsest-ssd@9.9"
+    assert document["components"][0]["licenses"] == [{"expression": "MIT OR Apache-2.0"}]
+    assert document["dependencies"][0]["dependsOn"] == [each.url for each in found]
+
+
+def test_licences_have_each_text_once(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "LICENSE-MIT").write_text("the terms\n")
+        (tmp_path / name / "lib.rs").write_text("no terms\n")
+    found = [sbom.Component(name, "1.0", "", "MIT", tmp_path / name) for name in ("a", "b")]
+    page = sbom.licences(found)
+    assert "- MIT: a 1.0, b 1.0\n" in page
+    assert page.count("the terms") == 1
+    assert "## a, b\n" in page
+    assert "no terms" not in page
+    with pytest.raises(SystemExit, match="a name no licence"):
+        sbom.licences([sbom.Component("a", "1.0", "", None, tmp_path / "a")])
+
+
+def test_the_packages_of_a_release_are_those_of_the_project() -> None:
+    recipe = (ROOT / "packaging" / "recipe.yaml").read_text(encoding="utf-8")
+    container = (ROOT / "packaging" / "Containerfile").read_text(encoding="utf-8")
+    assert len(PROJECT["dependencies"]) == 3
+    for each in PROJECT["dependencies"]:
+        name = re.split(r"[^\w-]", each)[0]
+        assert f"- {name} {each.removeprefix(name)}\n" in recipe
+        assert f'"{each}"' in container
+    assert f"- python {PROJECT['requires-python']}\n" in recipe
+
+
+def test_the_workflow_says_that_no_one_has_run_it() -> None:
+    text = (ROOT / ".github" / "workflows" / "wheels.yml").read_text(encoding="utf-8")
+    assert "No one has run this file" in text
+    assert "publish" not in text.partition("jobs:")[2]
