@@ -16,7 +16,8 @@ from .record import Imported, size, time
 
 _DEFAULTS = {
     "devsz_mb": "1024", "femu_mode": "2", "secsz": "512", "secs_per_pg": "8", "pgs_per_blk": "256",
-    "blks_per_pl": "256", "pls_per_lun": "1", "luns_per_ch": "8", "nchs": "8", "pg_rd_lat": "40000", "pg_wr_lat": "200000",
+    "blks_per_pl": "256", "pls_per_lun": "1", "luns_per_ch": "8", "nchs": "8", "pg_rd_lat": "40000",
+    "pg_wr_lat": "200000",
     "blk_er_lat": "2000000", "ch_xfer_lat": "0", "gc_thres_pcent": "75", "gc_thres_pcent_high": "95",
 }  # fmt: skip
 _MODES = {0: "an open-channel drive", 2: "a drive without flash", 3: "a zoned drive"}

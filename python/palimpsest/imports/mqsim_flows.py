@@ -182,7 +182,7 @@ class _Scenario:
         needed = 0 if not any(reads) else 100 if len(shares) > 1 else math.ceil(max(reads) * min(shares[0], 1))
         if not device.preconditions:
             spec = f"fill:{needed}%" if needed else "none"
-            why = "MQSim gives reads of unwritten pages data in no time" if needed else ""
+            why = "MQSim places the data of unwritten pages when a read needs them, in no time" if needed else ""
             of.about("approximated" if needed else "same", device.caching.shown("Enabled_Preconditioning"), spec, why)
             of.lost(shown, "preconditioning is off, in MQSim too")
             of.options["precondition"] = spec

@@ -134,10 +134,10 @@ def _flash(pal: Elements, of: Imported) -> int:
     of.same(pal.shown("DMASpeed", "DMAWidth"), ("part.bus_rate", f"{rate}B/s"))
     together = pal.flag("EnableMultiPlaneOperation")
     why = "operations of the planes of a die that wait together; SimpleSSD maps the planes as one page"
-    key = ("sim.multi_plane", "waiting" if together else "off")
-    of.near(pal.shown("EnableMultiPlaneOperation"), why, key) if together else of.same(
-        pal.shown("EnableMultiPlaneOperation"), key
-    )
+    if together:
+        of.near(pal.shown("EnableMultiPlaneOperation"), why, ("sim.multi_plane", "waiting"))
+    else:
+        of.same(pal.shown("EnableMultiPlaneOperation"), ("sim.multi_plane", "off"))
     of.keys["part.order"] = ("strict", "pages of a block in order")
     of.keys["part.nop"] = (1, "a page is programmed once")
     return dies
