@@ -1,6 +1,7 @@
 """`palimpsest import`: each element, the written files in runs, incomplete files, and hostile ones."""
 
 import json
+import re
 import shlex
 import tomllib
 from pathlib import Path
@@ -125,8 +126,8 @@ def test_reads_of_a_flow_take_the_time_of_the_flash(tmp_path: Path, palimpsest: 
     flow = {**files.SYNTHETIC, "Average_No_of_Reqs_in_Queue": 1}
     _, _, output = mqsim(tmp_path, [flow], flash={"Page_Read_Latency_MSB": 60000})
     result = json.loads(ran(palimpsest, output, tmp_path).stdout)
-    # 60 us, 4 KiB at 500 MB/s, and 4 KiB at 4 GB/s with 28 bytes of headers for each 128.
-    assert result["latency_ns"]["read"]["mean"] == pytest.approx(60_000 + 8_192 + 1_248, abs=2)
+    # 60 us of sensing, and 4 KiB over the flash bus at 500 MB/s; the link of the host is faster.
+    assert result["latency_ns"]["read"]["mean"] == 60_000 + 8_192
 
 
 def test_flows_become_tenants(tmp_path: Path, palimpsest: Command) -> None:
@@ -202,7 +203,8 @@ def test_a_result_is_compared(tmp_path: Path, palimpsest: Command) -> None:
     done = palimpsest(*words, "r.xml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     table = done.stdout.partition("beside MQSim (r.xml)")[2]
-    cells = {line[:22].strip(): line[22:].split() for line in table.splitlines()}
+    rows = re.findall(r"^([a-zA-Z ]+?) +([-\d].*)$", table, re.M)
+    cells = {label: figures.split() for label, figures in rows}
     assert cells["requests"] == ["300", "300", "0", "%"]
     assert cells["mean response time"][:2] == ["80.0", "us"]
     assert cells["mean response time"][-1] == "%"

@@ -83,7 +83,7 @@ def rows(theirs: Theirs, result: Mapping[str, Any], flows: int) -> list[Row]:
     """The rows of all flows and of the flash."""
     theirs.expect(flows)
     parts = [result] if flows == 1 else list(result.get("jobs") or [])
-    made = []
+    made: list[Row] = []
     for at, part in enumerate(parts[:flows]):
         made += _flow_rows(theirs, at, part, "" if flows == 1 else f"flow-{at}")
     return [*made, *_flash_rows(theirs, result)]
@@ -145,5 +145,7 @@ def render(made: list[Row], path: Path) -> "RenderableType":
             flow = row.flow
             table.add_row(Text(flow, style="bold underline"))
         table.add_row(*row.cells())
-    notes = "note: a multi-plane command of MQSim counts once, here a page or block of each plane"
-    return Group(table, Text(notes, style="yellow"))
+    notes = ["a multi-plane command of MQSim counts once, here a page or block of each plane"]
+    if any(row.label == "IOPS" and row.theirs is None for row in made):
+        notes.append("MQSim divides by whole seconds, so a shorter result has no IOPS")
+    return Group(table, *(Text(f"note: {note}", style="yellow") for note in notes))

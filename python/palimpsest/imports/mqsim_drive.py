@@ -76,7 +76,7 @@ def drive(path: Path, of: Imported) -> Device:
     _map(device, flash, of)
     _collection(device, flash, of)
     _scheduling(device, flash, of)
-    _cache(device, of)
+    _cache(device, flash, resources, of)
     of.about("same", device.shown("Seed"), "--seed", "the generators differ, so no draw is the same")
     of.options["seed"] = str(device.count("Seed", 0, 2**31 - 1))
     preconditions = device.flag("Enabled_Preconditioning")
@@ -298,16 +298,17 @@ def _scheduling(device: Elements, flash: Elements, of: Imported) -> None:
     of.keys["sim.cache_register"] = (False, "a die is busy until its data has left")
 
 
-def _cache(device: Elements, of: Imported) -> None:
+def _cache(device: Elements, flash: Elements, resources: tuple[int, ...], of: Imported) -> None:
     device.choice("Caching_Mechanism", ("SIMPLE", "ADVANCED"))
     of.near(
         device.shown("Caching_Mechanism"), "a write buffer; written data is programmed at once, not when room is needed"
     )
     capacity = device.count("Data_Cache_Capacity", 0, 2**40)
-    of.near(
-        device.shown("Data_Cache_Capacity"), "holds written data until its program ends, and nothing else",
-        ("buffer.size", size(max(capacity, 1 << 20))),
-    )  # fmt: skip
+    page = flash.count("Page_Capacity", _SECTOR)
+    waiting = math.prod(resources) * page
+    why = "at most a page of each plane waits for its program, whatever the capacity"
+    held = max(min(capacity, waiting), page)
+    of.near(device.shown("Data_Cache_Capacity"), why, ("buffer.size", size(held)))
     if device.choice("Data_Cache_Sharing_Mode", ("SHARED", "EQUAL_PARTITIONING")) == "SHARED":
         of.about("same", device.shown("Data_Cache_Sharing_Mode"), "")
     else:

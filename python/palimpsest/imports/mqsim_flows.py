@@ -288,7 +288,7 @@ class _Synthetic:
         flow = self._flow
         verb = {0: "write", 100: "read"}.get(share, "rw")
         aligned = flow.flag("Generated_Aligned_Addresses")
-        names = ("Generated_Aligned_Addresses",)
+        names: tuple[str, ...] = ("Generated_Aligned_Addresses",)
         unit = _SECTOR
         if aligned:
             unit = flow.count("Address_Alignment_Unit", 1, 1 << 21) * _SECTOR
@@ -338,9 +338,9 @@ class _Synthetic:
         rate = bandwidth // _SECTOR // flow.count("Average_Request_Size", 1)
         if not 1 <= rate <= 10**9:
             raise flow.error("Bandwidth", f"{bandwidth} bytes are {rate} requests a second", "from 1 to 1e9 requests")
-        rate = 10**9 / max(10**9 // rate, 1)
+        exact = 10**9 / (10**9 // rate)
         names = ("Synthetic_Generator_Type", "Bandwidth")
-        text = f"rate_iops={rate:.3f}\nrate_process=poisson\nopen_loop"
+        text = f"rate_iops={exact:.3f}\nrate_process=poisson\nopen_loop"
         self._put("same", names, text)
         flow.skip("the bandwidth decides, in MQSim too", "Average_No_of_Reqs_in_Queue")
 
