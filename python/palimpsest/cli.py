@@ -38,6 +38,7 @@ _COMMANDS = {
     "show": ("run_commands", "show_"),
     "trace": ("trace_commands", "trace"),
     "objects": ("objects", "objects"),
+    "import": ("imports.command", "import_"),
     "image": ("images", "image_group"),
     "serve": ("serving", "serve"),
     "nvme": ("nvme", "nvme"),

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import documents
+import foreign_files
 from conftest import COMMAND, ROOT, Command
 from documents import COUNTS, Block
 from loaded import Loaded
@@ -26,7 +27,8 @@ COMMANDS = (
     "run", "compare", "serve", "nvme", "attach", "detach", "mount", "crash", "check",
     "objects", "sweep", "leaderboard", "reproduce", "validate", "fit", "report", "list", "show", "new-layer",
     "completion",
-    "trace info", "trace convert", "trace synth", "image info", "image check", "image compact",
+    "trace info", "trace convert", "trace synth", "import mqsim", "import femu", "import simplessd",
+    "image info", "image check", "image compact",
 )  # fmt: skip
 GENERATED_PICTURES = (
     "images/wom-codes.svg",
@@ -85,6 +87,12 @@ def inputs(tmp_path_factory: pytest.TempPathFactory, palimpsest: Command) -> Pat
             archive.add(folder / f"{name}.msr.gz", f"MSR-Cambridge/{name}.csv.gz")
     sweep = f'[base]\nworkload = "trade,n=500"\nprecondition = "none"\n{grid}'
     (folder / "op.toml").write_text(sweep)
+    flow = {"Request_Count": 300, "IOPS": 50000}
+    for name, text in (
+        ("ssdconfig.xml", foreign_files.config()), ("workload.xml", foreign_files.workload(foreign_files.SYNTHETIC)),
+        ("workload_scenario_1.xml", foreign_files.result(flow, {})), ("sample.cfg", foreign_files.cfg()),
+    ):  # fmt: skip
+        (folder / name).write_text(text)
     (folder / "job.fio").write_text("[job]\nrw=randwrite\nbs=4k\nsize=16m\niodepth=8\n")
     (folder / ".config" / "fish" / "completions").mkdir(parents=True)
     (folder / ".venv").symlink_to(ROOT / ".venv")
@@ -212,11 +220,11 @@ def test_examples_of_the_help(name: str, palimpsest: Command, folder: Path) -> N
 
 
 def test_all_commands_are_here(palimpsest: Command) -> None:
-    for group in ("", "trace", "image"):
+    for group in ("", "trace", "import", "image"):
         listed = palimpsest(*group.split(), "--help").stdout.partition("Commands:\n")[2].partition("\n\n")[0]
         for name in re.findall(r"^  ([\w-]+)", listed, re.M):
             full = f"{group} {name}".strip()
-            assert full in (*COMMANDS, "trace", "image"), f"{full}: its examples are not run"
+            assert full in (*COMMANDS, "trace", "import", "image"), f"{full}: its examples are not run"
 
 
 def test_few_features_of_layers_are_refused(tmp_path: Path) -> None:

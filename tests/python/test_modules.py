@@ -19,6 +19,8 @@ charts.common charts.blocks charts.flash charts.gantt charts.latency charts.part
 charts.volumes charts.handles charts.__init__ page fio_output against report outputs reruns views progress
 parameters needs commands completion listing run_options new_layer checking images
 serving nvme attaching mounting wear wom drives traces trace_table trace_report trace_commands objects frames
+imports.record imports.elements imports.mqsim_files imports.mqsim_drive imports.mqsim_flows imports.femu
+imports.simplessd imports.writing imports.agreement imports.command imports.__init__
 sweeps.values sweeps.conditions sweeps.lines sweeps.definition sweeps.task sweeps.worker sweeps.finished sweeps.store
 sweeps.points sweeps.table sweeps.fleet sweeps.charts sweeps.frontier sweeps.show sweeps.report sweeps.results
 sweeps.cluster sweeps.local sweeps.dask_engine sweeps.ray_engine sweeps.engines sweeps.board

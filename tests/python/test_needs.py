@@ -91,6 +91,9 @@ ALONE = {
     "volumes arrivals repeat until out as_json state_size strict",
     "objects": "workload cache policy requests ssd ftl overrides fidelity seed format skip_bad arrivals cold jobs out "
     "as_json",
+    "import mqsim": "config workload scenario result out force",
+    "import femu": "line out force",
+    "import simplessd": "config out force",
     "sweep": "file out jobs engine address dry_run point_timeout fresh slo state_size as_json strict",
     "leaderboard": "ftl add ssd workload seeds requests reference by out jobs state state_size no_cache as_json",
     "reproduce": "paper quick settings traces seed jobs engine address out as_json",
