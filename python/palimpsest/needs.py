@@ -185,7 +185,8 @@ def is_given(context: click.Context, option: str) -> bool:
 
 _TABLES, _DRAWING = ("report", "polars"), ("report", "polars", "matplotlib")
 PACKAGES = {
-    "sweep": ("sweep", "polars"), "leaderboard": ("sweep", "polars"), "fit": ("sweep",), "report": _TABLES, "rerun": _TABLES, "why": _TABLES,
+    "sweep": ("sweep", "polars"), "leaderboard": ("sweep", "polars"), "fit": ("sweep",), "report": _TABLES,
+    "rerun": _TABLES, "why": _TABLES,
     "figure": _DRAWING, "reproduce": _DRAWING, "validate": _DRAWING,
 }  # fmt: skip
 """The extra of a command, and the packages of the extra that the command uses."""
