@@ -70,7 +70,8 @@ def test_commands_work_without_extras(tmp_path: Path, command: str) -> None:
 @pytest.mark.parametrize(
     ("command", "package"),
     [("sweep a.toml", "sweep"), ("leaderboard", "sweep"), ("fit a.csv --start default", "sweep"),
-     ("report .", "report"), ("rerun .", "report"), ("why .", "report"), ("figure cdf . -o a.pdf", "report"), ("reproduce mga", "report"),
+     ("report .", "report"), ("rerun .", "report"), ("why .", "report"), ("figure cdf . -o a.pdf", "report"),
+     ("reproduce mga", "report"),
      ("validate", "report"), ("run --operations o.parquet", "report"), ("compare --operations slowest:5", "report")],
 )  # fmt: skip
 def test_a_command_names_the_extra_in_one_line(tmp_path: Path, command: str, package: str) -> None:
