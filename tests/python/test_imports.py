@@ -171,6 +171,15 @@ def test_a_repeated_trace(tmp_path: Path, palimpsest: Command) -> None:
     assert sum(json.loads(ran(palimpsest, output, tmp_path).stdout)["requests"].values()) == 400
 
 
+def test_writes_without_a_cache_wait_for_programs(tmp_path: Path, palimpsest: Command) -> None:
+    flow = {**files.SYNTHETIC, "Device_Level_Data_Caching_Mode": "TURNED_OFF", "Read_Percentage": 0}
+    drive, _, output = mqsim(tmp_path, [flow])
+    assert key(drive, "buffer.ack") == "program"
+    assert "t_write" not in drive["buffer"]
+    assert "Data_Cache_DRAM_tCL = 13: no write is buffered" in output
+    assert json.loads(ran(palimpsest, output, tmp_path).stdout)["latency_ns"]["write"]["p50"] > 400_000
+
+
 def test_preconditioning(tmp_path: Path) -> None:
     on = {"Enabled_Preconditioning": "true"}
     writes = {**files.SYNTHETIC, "Read_Percentage": 0}
