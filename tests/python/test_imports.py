@@ -69,6 +69,8 @@ def key(drive: dict[str, Any], name: str) -> Any:
         ("device", "Preemptible_GC_Enabled", "true", "sim.scheduler", "host-first"),
         ("device", "Static_Wearleveling_Enabled", "false", "ftl.wear_leveling", "dynamic"),
         ("device", "Channel_Transfer_Rate", 333, "part.bus_rate", "333333333B/s"),
+        ("device", "Data_Cache_Capacity", 1 << 30, "buffer.size", "32KiB"),
+        ("device", "Data_Cache_Capacity", 16384, "buffer.size", "16KiB"),
         ("device", "Queue_Fetch_Size", 16, "controller.commands", 16),
         ("host", "PCIe_Lane_Count", 2, "host.link_rate", "1641025641B/s"),
     ],
@@ -169,6 +171,15 @@ def test_a_repeated_trace(tmp_path: Path, palimpsest: Command) -> None:
     assert sum(json.loads(ran(palimpsest, output, tmp_path).stdout)["requests"].values()) == 400
 
 
+def test_writes_without_a_cache_wait_for_programs(tmp_path: Path, palimpsest: Command) -> None:
+    flow = {**files.SYNTHETIC, "Device_Level_Data_Caching_Mode": "TURNED_OFF", "Read_Percentage": 0}
+    drive, _, output = mqsim(tmp_path, [flow])
+    assert key(drive, "buffer.ack") == "program"
+    assert "t_write" not in drive["buffer"]
+    assert "Data_Cache_DRAM_tCL = 13: no write is buffered" in output
+    assert json.loads(ran(palimpsest, output, tmp_path).stdout)["latency_ns"]["write"]["p50"] > 400_000
+
+
 def test_preconditioning(tmp_path: Path) -> None:
     on = {"Enabled_Preconditioning": "true"}
     writes = {**files.SYNTHETIC, "Read_Percentage": 0}
@@ -179,14 +190,21 @@ def test_preconditioning(tmp_path: Path) -> None:
     assert "--precondition fill:50%" in mqsim(tmp_path)[2]
 
 
-def test_the_fate_of_elements_is_told(tmp_path: Path) -> None:
+def test_the_fate_of_elements_is_printed(tmp_path: Path) -> None:
     flow = {**files.SYNTHETIC, "Intensity": 7}
     device = {name: value for name, value in files.DEVICE.items() if name != "CMT_Capacity"}
-    config = write(tmp_path, "c.xml", files.config(device={**device, "Chanel_Count": 3}))
+    config = write(
+        tmp_path,
+        "c.xml",
+        files.config(device={**device, "Chanel_Count": 3}).replace("<Seed>5", "<Seed>4</Seed><Seed>5"),
+    )
     loads = write(tmp_path, "w.xml", files.workload(flow, flow))
     output = called("mqsim", config, loads, "-o", str(tmp_path / "d.toml")).output
     assert "  CMT_Capacity = 2097152\n" in output
     assert "  Chanel_Count = 3: MQSim does not read this element" in output
+    assert "  Seed = 4: the element is repeated, and MQSim takes the last one" in output
+    assert key(tomllib.loads((tmp_path / "d.toml").read_text(encoding="utf-8")), "ssd.channels") == 2
+    assert "--seed 5" in output.splitlines()[-1]
     assert "  flow-0, flow-1: Intensity = 7: MQSim does not read" in output
     assert "Page_Read_Latency_CSB = 60000: MLC has no such pages" in output
     counted = output.splitlines()[0]
@@ -196,7 +214,7 @@ def test_the_fate_of_elements_is_told(tmp_path: Path) -> None:
 
 def test_a_result_is_compared(tmp_path: Path, palimpsest: Command) -> None:
     mqsim(tmp_path)
-    flow = {"Request_Count": 300, "IOPS": 50000, "IOPS_Read": 50000, "IOPS_Write": 0, "End_to_End_Request_Delay": 80}
+    flow = {"Request_Count": 300, "IOPS": "inf", "IOPS_Read": 50000, "IOPS_Write": 0, "End_to_End_Request_Delay": 80}
     layer = {"Issued_Flash_Read_CMD": 300, "Issued_Flash_Erase_CMD": 0, "Average_Page_Movement_For_GC": "-nan"}
     write(tmp_path, "r.xml", files.result(flow, layer))
     words = ("import", "mqsim", "c.xml", "w.xml", "-o", "d.toml", "--force", "--result")
@@ -205,6 +223,8 @@ def test_a_result_is_compared(tmp_path: Path, palimpsest: Command) -> None:
     table = done.stdout.partition("beside MQSim (r.xml)")[2]
     rows = re.findall(r"^([a-zA-Z ]+?) +([-\d].*)$", table, re.M)
     cells = {label: figures.split() for label, figures in rows}
+    assert cells["IOPS"][0] == "-"
+    assert "MQSim divides by whole seconds" in " ".join(table.split())
     assert cells["requests"] == ["300", "300", "0", "%"]
     assert cells["mean response time"][:2] == ["80.0", "us"]
     assert cells["mean response time"][-1] == "%"

@@ -15,7 +15,7 @@ from ..errors import InputError
 from .elements import Elements, printable
 from .mqsim_drive import Device
 from .mqsim_files import tree, values
-from .record import Imported, percent, time
+from .record import LOST, Imported, Note, percent, time
 
 _SECTOR = 512
 _SYNTHETIC, _TRACE = "IO_Flow_Parameter_Set_Synthetic", "IO_Flow_Parameter_Set_Trace_Based"
@@ -148,6 +148,10 @@ class _Scenario:
         if not any(cached):
             for name in ("buffer.t_write", "buffer.t_write_next"):
                 self._of.keys.pop(name, None)
+            self._of.notes = [
+                Note(LOST, note.theirs, "", "no write is buffered") if note.ours.startswith("buffer.t_write") else note
+                for note in self._of.notes
+            ]
 
     def _queues(self, classes: list[str]) -> None:
         device, of = self._device, self._of
