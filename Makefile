@@ -12,6 +12,7 @@ BIN := .venv/bin
 PY := $(BIN)/python
 PIP_INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check --no-compile
 MODULE := python/palimpsest/_core.abi3.so
+LIVE := python/palimpsest/live/palimpsest.wasm
 # Prints a line every ten seconds while a quiet command runs.
 AT_WORK := tools/at_work.sh 10
 SAMPLE := ../shared/traces/blkreplay_linux-mysql.load.zst
@@ -30,7 +31,7 @@ PREFIX ?= target/c
 PROFILE ?= release
 
 .PHONY: c-library help setup dev demo test test-long soak prove audit golden check static compiled \
-	lint-rust lint-python types format bench docs docs-rust wheel wheel-pgo wheel-check release lock clean
+	lint-rust lint-python types format bench docs docs-rust live wheel wheel-pgo wheel-check release lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -112,6 +113,9 @@ docs: $(BUILD) docs-rust ## the documentation in site/, and the pages of the cra
 	$(PY) tools/tour.py docs/tour.md docs/pacing.md
 	$(PY) tools/wom_plot.py docs/wom-codes.md docs/images/wom-codes.svg
 	$(PY) tools/gallery.py docs/images
+	@rm -rf docs/live
+	@if [ -f $(LIVE) ]; then cp -r $(dir $(LIVE)) docs/live; else \
+		mkdir docs/live && echo '<p>This build of the docs has no lab; <code>make live docs</code> adds it.' > docs/live/index.html; fi
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "docs: site/index.html and target/doc/"
 
@@ -148,6 +152,15 @@ c-library: ## the drive for programs in C, with files for pkg-config and CMake, 
 		> '$(PREFIX)/lib/cmake/palimpsest/palimpsest-config.cmake'
 	@echo "c-library: $(PREFIX)/include/palimpsest.h and $(PREFIX)/lib"
 
+# Part of the wheels and of the docs if it has been built.
+live: ## the simulator as WebAssembly for palimpsest live, and for the lab in the docs
+	@rustc --print target-libdir --target wasm32-unknown-unknown | xargs test -d || { \
+		echo "live: expected the Rust target wasm32-unknown-unknown; rustup target add wasm32-unknown-unknown" >&2; exit 1; }
+	@$(AT_WORK) "live: building the simulator" cargo rustc --locked --quiet --profile live -p palimpsest-live --lib \
+		--crate-type cdylib --target wasm32-unknown-unknown
+	@cp $${CARGO_TARGET_DIR:-target}/wasm32-unknown-unknown/live/palimpsest_live.wasm $(LIVE)
+	@echo "live: $(LIVE), $$(($$(wc -c < $(LIVE)) / 1024)) KiB; palimpsest live shows it"
+
 define build-wheel
 @rm -rf $(2)
 $(AT_WORK) "wheel: building the $(1)" $(BIN)/maturin build --profile $(1) --locked --quiet --out $(2)
@@ -170,7 +183,7 @@ $(BIN)/uv pip compile $(1) --constraint requirements/dev.lock --python-version 3
 endef
 
 clean: ## removes all build products, .venv included
-	rm -rf .venv target site dist results docs/reference.md docs/tour.md docs/pacing.md docs/plotly.min.js \
+	rm -rf .venv target site dist results docs/reference.md docs/tour.md docs/pacing.md docs/plotly.min.js docs/live $(LIVE) \
 		docs/images/wom-codes.svg docs/images/gallery-*.svg .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find python tests tools \( -name __pycache__ -o -name '*.so' \) -prune -exec rm -rf {} +
 

@@ -48,6 +48,7 @@ _COMMANDS = {
     "crash": ("crash.command", "crash"),
     "new-layer": ("new_layer", "new_layer"),
     "check": ("checking", "check"),
+    "live": ("live_lab", "live"),
     "completion": ("completion", "completion"),
 }
 """Module and function of each command, in the order of the help."""

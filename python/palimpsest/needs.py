@@ -163,6 +163,10 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
     "attach": _SERVED,
     "mount": _SERVED,
     "detach": (_without("names", "everything", "--all ends every attached drive; expected one of them"),),
+    "live": tuple(
+        _without(option, "out", "--out writes a folder and serves nothing; expected one of them")
+        for option in ("port", "no_browser")
+    ),
     "crash": _CRASH,
 }
 """The rows of each command, by its words."""

@@ -24,17 +24,18 @@ pytestmark = pytest.mark.contract
 MAKE_TARGETS = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
 COMMANDS = (
     "demo", "figure", "rerun", "cite", "why",
-    "run", "compare", "serve", "nvme", "attach", "detach", "mount", "crash", "check",
+    "run", "compare", "serve", "nvme", "attach", "detach", "mount", "crash", "check", "live",
     "objects", "sweep", "leaderboard", "reproduce", "validate", "fit", "report", "list", "show", "new-layer",
     "completion",
     "trace info", "trace convert", "trace synth", "import mqsim", "import femu", "import simplessd",
     "image info", "image check", "image compact",
 )  # fmt: skip
-GENERATED_PICTURES = (
+GENERATED_FILES = (
     "images/wom-codes.svg",
+    "live/index.html",
     *(f"images/gallery-{kind}.svg" for kind in ("cdf", "tail", "bars", "time", "lines", "heat")),
 )
-"""Pictures that `make docs` draws, from a table on their page or from runs (`tools/gallery.py`)."""
+"""Files that `make docs` adds: pictures of a table or of runs (`tools/gallery.py`), and the live lab."""
 LONG = {
     "palimpsest demo": "takes seconds of a large drive; tools/check_wheel.py runs the demo",
     "--engine": "needs a cluster; test_sweep.py starts one",
@@ -47,6 +48,7 @@ LONG = {
     "palimpsest detach": "needs an attached drive; test_attach.py detaches some",
     "palimpsest crash": "needs programs to explore; test_crash.py explores some",
     "palimpsest objects": "fills the default drive; docs/objects.md runs one on a smaller drive",
+    "palimpsest live": "serves until it is interrupted; test_live.py runs each of them",
     "palimpsest mount": "needs root; test_mount.py mounts file systems",
     "palimpsest serve": "serves until it is interrupted; test_serve.py runs each of them",
     "palimpsest nvme": "serves until it is interrupted; test_nvme.py runs each of them",
@@ -250,7 +252,7 @@ def test_links_lead_to_files_of_the_repository() -> None:
     for page in documents.pages():
         text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
         targets = [target for target in re.findall(r"\]\(([^)\s#]+)(?:#[^)]*)?\)", text) if "://" not in target]
-        made = {page.parent / each for each in GENERATED_PICTURES}
+        made = {page.parent / each for each in GENERATED_FILES}
         missing = [
             each
             for each in targets

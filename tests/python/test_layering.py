@@ -53,6 +53,7 @@ DEPENDENCIES = {
     "drive": "lab",
     "check": "lab",
     "c": "drive",
+    "live": "lab drive",
 }
 """Dependencies of each crate of ours."""
 

@@ -64,6 +64,7 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
     "attach": SERVED,
     "mount": {name: (f"{refused} mnt", f"{taken} mnt") for name, (refused, taken) in SERVED.items()},
     "detach": {"names": ("pal0 --all", "pal0")},
+    "live": {"port": ("--out lab --port 1", "--port 1"), "no_browser": ("--out lab --no-browser", "--no-browser")},
     "crash": {
         "keep": ("--out out --keep disk", "--out out --keep disk --state ab"),
         "budget": ("--out out --state ab --budget 3", "--out out --budget 3"),
@@ -123,6 +124,7 @@ ALONE = {
     "mount": "folder ssd ftl overrides scheme page run image record precondition clock seed out as_json",
     "crash": "setup run check out timeout state as_json",
     "check": "layer seconds seed overrides case as_json",
+    "live": "out",
     "completion": "shell",
 }
 """Options that work beside any others, or that the reading module refuses."""

@@ -5,12 +5,14 @@
 use palimpsest_lab::command::Command;
 use palimpsest_lab::config::Resolved;
 use palimpsest_lab::error::{Error, Result};
-use palimpsest_lab::geometry::RequestKind;
+use palimpsest_lab::geometry::{Geometry, RequestKind};
 use palimpsest_lab::metrics::summary::Summary;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::run::served::flight::{Done, Submitted};
+use palimpsest_lab::run::served::live::Pages;
 use palimpsest_lab::run::served::{Failure, Reply, Served};
 use palimpsest_lab::run::{Options, Progress};
+use palimpsest_lab::sim::engine::present::Present;
 use palimpsest_lab::units::{Nanos, SECTOR_BYTES};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -258,6 +260,21 @@ impl Drive {
     /// the program knows the load while the drive asks the policy.
     pub fn watch(&mut self, watcher: impl FnMut(Moment) + Send + 'static) {
         self.watcher = Some(Box::new(watcher));
+    }
+
+    /// The present state of flash, for pictures.
+    pub fn pages(&self) -> Pages {
+        self.served.pages()
+    }
+
+    /// The flash operations that have not ended, in the order of planning.
+    pub fn operations(&self) -> Vec<Present> {
+        self.served.operations()
+    }
+
+    /// Shape of the drive.
+    pub fn geometry(&self) -> &Geometry {
+        self.served.geometry()
     }
 
     /// The present figures, without requests in flight.

@@ -19,6 +19,7 @@ mod link;
 mod order;
 mod pending;
 mod power;
+pub mod present;
 mod ready;
 mod record;
 mod results;

@@ -48,12 +48,15 @@ mod msr;
 pub(crate) mod oracle_general;
 pub mod output;
 pub mod outside;
+#[cfg(not(target_arch = "wasm32"))]
 mod parquet;
 pub(crate) mod records;
 mod spc;
 mod tencent;
 mod votes;
 mod vscsi;
+#[cfg(target_arch = "wasm32")]
+mod zstd;
 
 use std::io::{Read, Seek, SeekFrom};
 
@@ -91,6 +94,7 @@ pub const FORMATS: &[Format] = &[
     Format::of_lines::<mqsim::MqSim>(),
     Format::of_lines::<dchoices::Dchoices>(),
     Format::of_lines::<disksim::DiskSim>(),
+    #[cfg(not(target_arch = "wasm32"))]
     parquet::FORMAT,
     Format::of_records::<blktrace::Blktrace>(),
     Format::of_records::<vscsi::Vscsi>(),
@@ -237,7 +241,12 @@ impl<T: Read + Seek + Send> ReadSeek for T {}
 ///
 /// # Errors
 /// As [`open_trace`].
-pub fn open_trace_file(mut input: Box<dyn ReadSeek>, name: &str, options: &TraceOptions) -> Result<Box<dyn Source>> {
+pub fn open_trace_file(
+    #[allow(unused_mut, reason = "Parquet is left out of WebAssembly")] mut input: Box<dyn ReadSeek>,
+    name: &str,
+    options: &TraceOptions,
+) -> Result<Box<dyn Source>> {
+    #[cfg(not(target_arch = "wasm32"))]
     if options.columns.is_none() && parquet::is_meant(input.as_mut(), name, options)? {
         return parquet::open(input, name, options);
     }

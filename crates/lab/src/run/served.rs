@@ -10,7 +10,7 @@
 
 pub mod cuts;
 pub mod flight;
-mod live;
+pub mod live;
 pub mod saved;
 pub mod volume;
 

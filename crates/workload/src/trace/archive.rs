@@ -6,6 +6,7 @@
 //! archives, several traces played as one.
 
 mod tar;
+#[cfg(not(target_arch = "wasm32"))]
 mod zip;
 
 use std::io::{self, Read};
@@ -44,6 +45,7 @@ pub fn open(input: Box<dyn ReadSeek>, name: &str, member: Option<&str>) -> Resul
     let found = |reader, member: &str| Ok(Found::Member { reader, name: format!("{name}/{member}") });
     let mut start = Vec::new();
     whole.clone().take(4).read_to_end(&mut start).map_err(failed)?;
+    #[cfg(not(target_arch = "wasm32"))]
     if matches!(start[..], [b'P', b'K', 3, 4] | [b'P', b'K', 5, 6]) {
         let files = zip::files(&whole).map_err(failed)?;
         let position = chosen(&files.names, name, member)?;

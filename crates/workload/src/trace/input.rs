@@ -8,6 +8,8 @@ use std::io::{self, Cursor, ErrorKind, Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::ReadSeek;
+#[cfg(target_arch = "wasm32")]
+use super::zstd;
 use palimpsest_flash::error::{Error, Result};
 
 /// Memory for the dictionary of xz data: `xz -9` needs 65 MiB, and a damaged header may ask for 4 GiB.
@@ -104,11 +106,13 @@ impl Part {
     }
 
     /// A reader of the same file at the byte `at`.
+    #[cfg(not(target_arch = "wasm32"))]
     pub fn from(&self, at: u64) -> Part {
         Part { input: Arc::clone(&self.input), at, left: u64::MAX }
     }
 
     /// A reader of the same file that fails after `left` bytes.
+    #[cfg(not(target_arch = "wasm32"))]
     pub fn limited(&self, left: u64) -> Part {
         Part { left, ..self.clone() }
     }

@@ -9,6 +9,8 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::line_format::{Holds, LineFormat, Names};
+#[cfg(target_arch = "wasm32")]
+use super::zstd;
 use super::{Format, names_of, outside};
 use crate::request::{Directives, Request, RequestKind};
 use palimpsest_flash::command::ZoneAction;

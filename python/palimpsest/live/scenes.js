@@ -1,0 +1,150 @@
+// The guided scenes: a drive, a workload, a question, an exercise with a goal, and an answer.
+//
+// Each drive is a preset cut down to a few blocks, so times and rules of flash are those of the preset.
+
+const SMALL = ["ssd.channels=2", "ssd.chips_per_channel=1", "ssd.dies_per_chip=1", "ssd.planes_per_die=1",
+  "part.pages_per_block=16"];
+const TLC = [...SMALL, "ssd.blocks_per_plane=16", "buffer.size=64KiB", "ftl.streams=1"];
+
+export const SPARES = ["7%", "14%", "28%", "40%", "60%", "100%"];
+
+export const WORKLOADS = [
+  ["random writes of 4 KiB", "rw=randwrite,bs=4k"],
+  ["sequential writes of 64 KiB", "rw=write,bs=64k"],
+  ["90 % of the writes to 10 % of the addresses", "rw=randwrite,bs=4k,random_distribution=zoned:90/10:10/90"],
+  ["random reads of 4 KiB", "rw=randread,bs=4k"],
+  ["half reads, half writes of 4 KiB", "rw=randrw,bs=4k"],
+];
+
+// A state that an exercise asks for: write amplification below a bound after some requests.
+const below = (bound, requests = 800) => (model) => {
+  const value = model.figures?.write_amplification;
+  return model.requests >= requests && value !== null && value < bound;
+};
+const ratio = (model) => model.figures?.write_amplification ?? 0;
+
+export const SCENES = [
+  {
+    title: "Why flash needs an FTL",
+    question: "The host overwrites 4 KiB. Why does this drive rewrite a whole block?",
+    text: ["Flash programs pages in order, and erases whole blocks. A page cannot be overwritten.",
+      "The layer block maps whole blocks. An overwrite copies the other pages of the block to an empty block, and " +
+        "erases the old one.",
+      "The layer page maps each page. An overwrite goes to the next free page, and the old copy becomes stale."],
+    exercise: "Step a few requests with the layer block. Then choose the layer page, and bring write " +
+      "amplification below 15 in 200 requests.",
+    goal: (model, state) => state.layer !== "block" && model.requests >= 200 && ratio(model) > 0 && ratio(model) < 15,
+    answer: "With a map of blocks, one overwrite of 4 KiB programs most of the 16 pages of a block again. With a " +
+      "map of pages, it programs one page of 16 KiB, and later some copies. The translation layer hides the erase " +
+        "from the host.",
+    ssd: "default", ftl: "block", layers: ["block", "page", "subpage"], set: TLC, spare: "40%",
+    precondition: "fill:60%",
+    workload: 0, depth: 1, speed: 62,
+  },
+  {
+    title: "Garbage collection",
+    question: "Which block does the drive erase next, and what does that cost?",
+    text: ["Overwrites leave stale subpages behind. Collection frees their space: it chooses a victim, copies the " +
+      "valid subpages, and erases the block.",
+      "The events name each victim with its valid subpages and the rule of the policy. The number with v below a " +
+        "block counts valid subpages, the number with e counts erases."],
+    exercise: "Play until the first victims. Compare greedy with fifo: on a new drive each, run 1,500 requests. " +
+      "Bring write amplification below 2.5.",
+    goal: below(2.5, 1500),
+    answer: "Each valid subpage of a victim is programmed once more. Greedy takes the block with the fewest valid " +
+      "subpages, so it copies least now. Fifo takes the oldest block, however full of valid data.",
+    ssd: "default", ftl: "subpage", layers: ["subpage", "page", "dftl"], set: TLC, spare: "40%",
+    precondition: "fill:90%",
+    workload: 0, depth: 4, speed: 66,
+  },
+  {
+    title: "Over-provisioning",
+    question: "Why does a drive have more flash than the host sees?",
+    text: ["Spare blocks let stale subpages gather before collection. With more spare space, victims hold less " +
+      "valid data.",
+      "Over-provisioning of 28 % means 28 % more flash than addresses."],
+    exercise: "Run 1,000 requests at 28 % and at 100 %, and compare write amplification. Bring it below 1.3.",
+    goal: below(1.3, 1000),
+    answer: "Under random writes, the share of valid data in a victim falls as spare space grows, and write " +
+      "amplification with it. The price is flash that stores nothing for the host.",
+    ssd: "default", ftl: "subpage", layers: ["subpage", "page"], set: TLC, spare: "28%", precondition: "fill:100%",
+    workload: 0, depth: 4, speed: 70,
+  },
+  {
+    title: "Hot and cold data",
+    question: "What happens if data that changes often shares blocks with data that does not?",
+    text: ["Nine of ten writes go to the first tenth of the addresses: hot data. The other data is cold.",
+      "Collection copies cold data out of blocks whose hot data is stale, again and again. A drive with streams " +
+        "writes both to blocks of their own."],
+    exercise: "Compare the layers subpage (one stream) and hotcold (hot and cold apart) on 2,000 requests each. " +
+      "Which has the lower write amplification? Reach a value below 1.9.",
+    goal: below(1.9, 2000),
+    answer: "Blocks with hot data alone become stale almost as a whole, so their collection copies little. Blocks " +
+      "with cold data alone stay valid and need no collection.",
+    ssd: "default", ftl: "subpage", layers: ["subpage", "hotcold", "page"], set: [...TLC, "ssd.blocks_per_plane=20"],
+    spare: "40%", precondition: "fill:100%", workload: 2, depth: 4, speed: 70, hot: 0.1,
+  },
+  {
+    title: "MGA: writes that share a page",
+    question: "A page holds 8 KiB, the host writes 4 KiB. Where does the rest of the page go?",
+    text: ["Each write must be programmed before it is acknowledged, so no buffer gathers them.",
+      "The layer page reads the other half, and programs a whole page. MGA programs the free half of an earlier " +
+        "page: SLC allows several programs of a page. A mark beside a page shows the second program."],
+    exercise: "Step requests with mga, and find a page with two programs. Then compare with page: bring write " +
+      "amplification below 1.5 in 300 requests.",
+    goal: below(1.5, 300),
+    answer: "MGA maps subpages where writes are small, so two writes share a page that the host did not write " +
+      "together. The layer page programs 8 KiB for each write of 4 KiB.",
+    ssd: "mga-8k", ftl: "mga", layers: ["mga", "page", "subpage", "sector-log"],
+    set: [...SMALL, "ssd.blocks_per_plane=16"], spare: "100%", precondition: "none", workload: 0, depth: 1, speed: 58,
+  },
+  {
+    title: "LLH: the second write",
+    question: "Can flash be written twice before an erase?",
+    text: ["MLC stores two pages in a row of cells. LLH programs the low pages first, and closes some blocks with " +
+      "the high pages still free.",
+      "When the data is stale, LLH programs the low pages again with a write-once-memory code, which only lowers " +
+        "bits. A mark beside a page shows the second write."],
+    exercise: "Play until a block has marks. Compare the erases of llh and hotcold on 3,000 requests each. Reach " +
+      "3,000 requests with 30 second writes.",
+    goal: (model) => model.requests >= 3000 && (model.figures?.flash.reprograms ?? 0) >= 30,
+    answer: "A reused block takes more data for each erase. The code needs more cells than data, so only low " +
+      "pages of hot data pay off, and the second write lasts a part of the life of the drive.",
+    ssd: "llh-16g", ftl: "llh", layers: ["llh", "hotcold"], set: [...SMALL, "ssd.blocks_per_plane=24",
+      "buffer.size=512KiB"],
+    spare: "28%", precondition: "fill:100%", workload: 2, depth: 8, speed: 76, hot: 0.1,
+  },
+  {
+    title: "SPREAD: words of a page",
+    question: "The host reads 4 KiB. Must the drive read a page of 16 KiB?",
+    text: ["A page consists of words, each with a code of its own. SPREAD senses and transfers only the words " +
+      "that the host wants.",
+      "The layer page-fgm reads whole pages, dma-fgm senses whole pages and transfers the words, spftl does " +
+        "neither."],
+    exercise: "Compare the read latency of page-fgm, dma-fgm and spftl over 300 requests. Bring the mean below 90 " +
+      "µs.",
+    goal: (model) => model.requests >= 300 && (model.figures?.latency_ns?.read?.mean ?? 1e9) < 90e3,
+    answer: "A part of a page is sensed faster than the page (45 µs for two words, 99 µs for eight), and fewer " +
+      "bytes cross the bus. Both shorten the queues of dies and channels.",
+    ssd: "spread-16g", ftl: "page-fgm", layers: ["page-fgm", "dma-fgm", "spftl"],
+    set: [...SMALL, "ssd.blocks_per_plane=16"], spare: "40%", precondition: "fill:90%", workload: 3, depth: 1,
+      speed: 40,
+  },
+  {
+    title: "The file system's channels",
+    question: "Who should choose the channel of a write: the drive or the file system?",
+    text: ["The co-designed file system updates out of place, knows which channel is idle, and erases blocks " +
+      "whose data it has moved. The layer below then needs a map of blocks only.",
+      "The layer fs-page is the same file system above a page map, which chooses channels in turn and collects " +
+        "garbage a second time."],
+    exercise: "Compare codesign and fs-page on 400 requests each: write amplification and the queues of the four " +
+      "channels. Bring write amplification below 1.1.",
+    goal: below(1.1, 400),
+    answer: "Two logs, one in the file system and one in the drive, each write records and copies of their own. " +
+      "The file system that sees channels needs one log, and spreads writes by the load of each channel.",
+    ssd: "codesign-8ch", ftl: "fs-page", layers: ["fs-page", "codesign", "page"],
+    set: ["ssd.channels=4", "ssd.chips_per_channel=1", "ssd.dies_per_chip=1", "ssd.planes_per_die=1",
+      "part.pages_per_block=16", "ssd.blocks_per_plane=32"],
+    spare: "200%", spares: ["200%", "300%"], precondition: "none", workload: 0, depth: 8, speed: 66,
+  },
+];
