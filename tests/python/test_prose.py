@@ -24,7 +24,15 @@ def names(*patterns: str) -> list[str]:
 
 
 AREAS = {
-    "docs": ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benches/README.md", *names("docs/*.md")],
+    "docs": [
+        "README.md",
+        "PACKAGE.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "benches/README.md",
+        *names("docs/*.md"),
+    ],
     "ARCHITECTURE.md": ["ARCHITECTURE.md"],
     "python": ["python"],
     "tests/python": ["tests/python"],
