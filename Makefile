@@ -12,7 +12,7 @@ BIN := .venv/bin
 PY := $(BIN)/python
 PIP_INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check --no-compile
 MODULE := python/palimpsest/_core.abi3.so
-LIVE := python/palimpsest/live/palimpsest.wasm
+LIVE := python/palimpsest/live/palimpsest.wasm.gz
 # Prints a line every ten seconds while a quiet command runs.
 AT_WORK := tools/at_work.sh 10
 SAMPLE := ../shared/traces/blkreplay_linux-mysql.load.zst
@@ -158,7 +158,7 @@ live: ## the simulator as WebAssembly for palimpsest live, and for the lab in th
 		echo "live: expected the Rust target wasm32-unknown-unknown; rustup target add wasm32-unknown-unknown" >&2; exit 1; }
 	@$(AT_WORK) "live: building the simulator" cargo rustc --locked --quiet --profile live -p palimpsest-live --lib \
 		--crate-type cdylib --target wasm32-unknown-unknown
-	@cp $${CARGO_TARGET_DIR:-target}/wasm32-unknown-unknown/live/palimpsest_live.wasm $(LIVE)
+	@gzip -9nc $${CARGO_TARGET_DIR:-target}/wasm32-unknown-unknown/live/palimpsest_live.wasm > $(LIVE)
 	@echo "live: $(LIVE), $$(($$(wc -c < $(LIVE)) / 1024)) KiB; palimpsest live shows it"
 
 define build-wheel

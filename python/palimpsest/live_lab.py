@@ -16,17 +16,16 @@ from .commands import command, say, show
 from .errors import InputError
 
 FOLDER = Path(__file__).parent / "live"
-MODULE = "palimpsest.wasm"
+MODULE = "palimpsest.wasm.gz"
 _WAIT_S = 0.5
 
 
 class _Handler(SimpleHTTPRequestHandler):
-    """Serves files without a log, with the types that modules and WebAssembly need on every system."""
+    """Serves files without a log, with the type that modules need on every system."""
 
     extensions_map = {  # noqa: RUF012 - as http.server has it
         **SimpleHTTPRequestHandler.extensions_map,
         ".js": "text/javascript",
-        ".wasm": "application/wasm",
     }
 
     def log_message(self, *_: object) -> None:

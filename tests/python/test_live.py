@@ -117,8 +117,8 @@ def test_the_folder_is_written_and_served(palimpsest: Command, tmp_path: Path) -
         line = served.stdout.readline()
         address = line.split()[4].rstrip(";")
         assert address.startswith("http://127.0.0.1:")
-        with urllib.request.urlopen(address + MODULE) as answer:
-            assert answer.headers["Content-Type"] == "application/wasm"
+        with urllib.request.urlopen(address + "core.js") as answer:
+            assert answer.headers["Content-Type"] == "text/javascript"
         taken = palimpsest("live", "--no-browser", "--port", address.rstrip("/").rpartition(":")[2])
         assert taken.returncode == 2
         assert "expected a free port" in taken.stderr
@@ -176,9 +176,11 @@ class TestPage:
         resize(browser, 1400, 900)
         opened(browser, address, scene)
         for button in ("operation", "request"):
-            before = script(browser, "return window.lab.model.view.now")
+            # A buffer may acknowledge a write at once.
+            progress = "return window.lab.model.view.now + window.lab.model.requests"
+            before = script(browser, progress)
             browser.find_element(By.ID, button).click()
-            assert script(browser, "return window.lab.model.view.now") > before
+            assert script(browser, progress) > before
         reached = False
         layers = [each.get_attribute("value") for each in browser.find_elements(By.CSS_SELECTOR, "#layer > option")]
         for layer in layers:

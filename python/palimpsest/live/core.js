@@ -1,8 +1,12 @@
 // The simulator in WebAssembly: one call with a request, which returns the answer. Ignored: drawing, and time.
 
 export class Core {
-  // Loads the module from its bytes.
+  // Loads the module from its bytes, which are compressed unless a server has sent them as an encoding.
   static async of(bytes) {
+    if (new Uint8Array(bytes.buffer ?? bytes, bytes.byteOffset ?? 0, 1)[0] === 0x1f) {
+      const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+      bytes = await new Response(stream).arrayBuffer();
+    }
     const { instance } = await WebAssembly.instantiate(bytes, {});
     return new Core(instance.exports);
   }

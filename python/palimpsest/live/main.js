@@ -386,8 +386,8 @@ function listen() {
 
 async function begin() {
   try {
-    const response = await fetch("palimpsest.wasm");
-    if (!response.ok) throw new Error("The simulator palimpsest.wasm is missing; `make live` builds it.");
+    const response = await fetch("palimpsest.wasm.gz");
+    if (!response.ok) throw new Error("The simulator palimpsest.wasm.gz is missing; `make live` builds it.");
     core = await Core.of(await response.arrayBuffer());
     catalogue = core.call({ do: "catalogue" });
   } catch (error) {

@@ -110,7 +110,8 @@ export class Model {
   plan(operation, before, view) {
     const [, kind, cause, die, block] = operation;
     if (!COPIES.has(cause) || kind === "program" || this.victims.has(block)) return;
-    if (cause === "merge" && kind !== "erase") return;
+    // A merge, and a file system, read blocks that they do not erase.
+    if ((cause === "merge" || this.shape.has_files) && kind !== "erase") return;
     const full = this.perBlock();
     const valid = before.valid?.[block];
     this.victims.set(block, valid ?? 0);

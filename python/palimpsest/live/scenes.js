@@ -6,7 +6,7 @@ const SMALL = ["ssd.channels=2", "ssd.chips_per_channel=1", "ssd.dies_per_chip=1
   "part.pages_per_block=16"];
 const TLC = [...SMALL, "ssd.blocks_per_plane=16", "buffer.size=64KiB", "ftl.streams=1"];
 
-export const SPARES = ["7%", "14%", "28%", "40%", "60%", "100%"];
+export const SPARES = ["28%", "40%", "60%", "100%"];
 
 export const WORKLOADS = [
   ["random writes of 4 KiB", "rw=randwrite,bs=4k"],
@@ -14,6 +14,7 @@ export const WORKLOADS = [
   ["90 % of the writes to 10 % of the addresses", "rw=randwrite,bs=4k,random_distribution=zoned:90/10:10/90"],
   ["random reads of 4 KiB", "rw=randread,bs=4k"],
   ["half reads, half writes of 4 KiB", "rw=randrw,bs=4k"],
+  ["random writes of 4 KiB, a flush after four", "rw=randwrite,bs=4k,fsync=4"],
 ];
 
 // A state that an exercise asks for: write amplification below a bound after some requests.
@@ -49,11 +50,11 @@ export const SCENES = [
       "The events name each victim with its valid subpages and the rule of the policy. The number with v below a " +
         "block counts valid subpages, the number with e counts erases."],
     exercise: "Play until the first victims. Compare greedy with fifo: on a new drive each, run 1,500 requests. " +
-      "Bring write amplification below 2.5.",
-    goal: below(2.5, 1500),
+      "Bring write amplification below 1.8.",
+    goal: below(1.8, 1500),
     answer: "Each valid subpage of a victim is programmed once more. Greedy takes the block with the fewest valid " +
       "subpages, so it copies least now. Fifo takes the oldest block, however full of valid data.",
-    ssd: "default", ftl: "subpage", layers: ["subpage", "page", "dftl"], set: TLC, spare: "40%",
+    ssd: "default", ftl: "subpage", layers: ["subpage", "page"], set: TLC, spare: "40%",
     precondition: "fill:90%",
     workload: 0, depth: 4, speed: 66,
   },
@@ -72,16 +73,18 @@ export const SCENES = [
   },
   {
     title: "Hot and cold data",
-    question: "What happens if data that changes often shares blocks with data that does not?",
+    question: "What changes if most writes go to a tenth of the addresses?",
     text: ["Nine of ten writes go to the first tenth of the addresses: hot data. The other data is cold.",
-      "Collection copies cold data out of blocks whose hot data is stale, again and again. A drive with streams " +
-        "writes both to blocks of their own."],
-    exercise: "Compare the layers subpage (one stream) and hotcold (hot and cold apart) on 2,000 requests each. " +
-      "Which has the lower write amplification? Reach a value below 1.9.",
-    goal: below(1.9, 2000),
-    answer: "Blocks with hot data alone become stale almost as a whole, so their collection copies little. Blocks " +
-      "with cold data alone stay valid and need no collection.",
-    ssd: "default", ftl: "subpage", layers: ["subpage", "hotcold", "page"], set: [...TLC, "ssd.blocks_per_plane=20"],
+      "Hot data becomes stale soon. Watch which blocks become victims, and how much cold data they hold.",
+      "The layer hotcold writes hot and cold data to blocks of their own."],
+    exercise: "Run 2,000 requests with this workload, then with random writes, and compare write amplification. " +
+      "Then try the layer hotcold. Bring write amplification below 1.6 in 2,000 requests.",
+    goal: below(1.6, 2000),
+    answer: "Victims hold little valid data, because hot data in them is overwritten soon. Separation saves " +
+      "copies of cold data, but needs more open blocks: on this drive of 40 blocks the gain is small (1.39 against 1.46 after " +
+      "3,000 requests).",
+    ssd: "default", ftl: "subpage", layers: ["subpage", "hotcold", "page"],
+    set: [...SMALL, "ssd.blocks_per_plane=20", "buffer.size=64KiB", "ftl.streams=1"],
     spare: "40%", precondition: "fill:100%", workload: 2, depth: 4, speed: 70, hot: 0.1,
   },
   {
@@ -105,11 +108,12 @@ export const SCENES = [
       "the high pages still free.",
       "When the data is stale, LLH programs the low pages again with a write-once-memory code, which only lowers " +
         "bits. A mark beside a page shows the second write."],
-    exercise: "Play until a block has marks. Compare the erases of llh and hotcold on 3,000 requests each. Reach " +
-      "3,000 requests with 30 second writes.",
+    exercise: "Play until a block has marks. Compare erases and write amplification of llh and hotcold on 3,000 " +
+      "requests each. Reach 3,000 requests with 30 second writes.",
     goal: (model) => model.requests >= 3000 && (model.figures?.flash.reprograms ?? 0) >= 30,
-    answer: "A reused block takes more data for each erase. The code needs more cells than data, so only low " +
-      "pages of hot data pay off, and the second write lasts a part of the life of the drive.",
+    answer: "A reused block takes more data for each erase, but its high pages wait, which costs spare space. On " +
+      "this drive of 48 blocks that costs more than reuse saves (220 erases against 184 after 3,000 requests); " +
+      "palimpsest reproduce llh compares drives of the paper.",
     ssd: "llh-16g", ftl: "llh", layers: ["llh", "hotcold"], set: [...SMALL, "ssd.blocks_per_plane=24",
       "buffer.size=512KiB"],
     spare: "28%", precondition: "fill:100%", workload: 2, depth: 8, speed: 76, hot: 0.1,
@@ -137,14 +141,14 @@ export const SCENES = [
       "whose data it has moved. The layer below then needs a map of blocks only.",
       "The layer fs-page is the same file system above a page map, which chooses channels in turn and collects " +
         "garbage a second time."],
-    exercise: "Compare codesign and fs-page on 400 requests each: write amplification and the queues of the four " +
-      "channels. Bring write amplification below 1.1.",
-    goal: below(1.1, 400),
-    answer: "Two logs, one in the file system and one in the drive, each write records and copies of their own. " +
-      "The file system that sees channels needs one log, and spreads writes by the load of each channel.",
+    exercise: "Compare fs-page and codesign on 400 requests each: the latency and the queues of the four channels. " +
+      "Bring the mean latency of writes below 1.8 ms.",
+    goal: (model) => model.requests >= 400 && (model.figures?.latency_ns?.write?.mean ?? 1e9) < 1.8e6,
+    answer: "Both write the same data and records. The file system of codesign knows the load of each channel, and " +
+      "sends each write where the queue is short. The map of fs-page takes the channels in turn.",
     ssd: "codesign-8ch", ftl: "fs-page", layers: ["fs-page", "codesign", "page"],
     set: ["ssd.channels=4", "ssd.chips_per_channel=1", "ssd.dies_per_chip=1", "ssd.planes_per_die=1",
       "part.pages_per_block=16", "ssd.blocks_per_plane=32"],
-    spare: "200%", spares: ["200%", "300%"], precondition: "none", workload: 0, depth: 8, speed: 66,
+    spare: "200%", spares: ["200%", "300%"], precondition: "none", workload: 5, depth: 8, speed: 66,
   },
 ];
