@@ -24,7 +24,7 @@ const MOST_EVENTS: u32 = 4_000;
 /// The owner of the user's data; jobs are 0 and up.
 const USER: u8 = 254;
 /// The owner of data that was written before the workload began, and of records of the layer.
-const NO_OWNER: u8 = 255;
+const UNOWNED: u8 = 255;
 
 /// The settings of a drive.
 #[derive(Deserialize)]
@@ -114,7 +114,7 @@ impl Lab {
             has_ended: false,
             depth: setup.depth.max(1),
             subpage_sectors: u64::from(drive.geometry().subpage_bytes) / SECTOR_BYTES,
-            owners: vec![NO_OWNER; subpages],
+            owners: vec![UNOWNED; subpages],
             trimmed: vec![false; subpages],
             in_flight: BTreeMap::new(),
             under_way: BTreeMap::new(),
@@ -287,7 +287,7 @@ impl Lab {
             UNWRITTEN => -1,
             TORN.. => -3,
             _ if !is_newest => -2,
-            _ if self.has_files => i16::from(NO_OWNER),
+            _ if self.has_files => i16::from(UNOWNED),
             _ => match self.owners.get(logical as usize) {
                 Some(&owner) if !self.trimmed[logical as usize] => i16::from(owner),
                 _ => -2,

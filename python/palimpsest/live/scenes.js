@@ -81,8 +81,8 @@ export const SCENES = [
       "Then try the layer hotcold. Bring write amplification below 1.6 in 2,000 requests.",
     goal: below(1.6, 2000),
     answer: "Victims hold little valid data, because hot data in them is overwritten soon. Separation saves " +
-      "copies of cold data, but needs more open blocks: on this drive of 40 blocks the gain is small (1.39 against 1.46 after " +
-      "3,000 requests).",
+      "copies of cold data, but needs more open blocks: on this drive of 40 blocks the gain is small (1.39 against " +
+      "1.46 after 3,000 requests).",
     ssd: "default", ftl: "subpage", layers: ["subpage", "hotcold", "page"],
     set: [...SMALL, "ssd.blocks_per_plane=20", "buffer.size=64KiB", "ftl.streams=1"],
     spare: "40%", precondition: "fill:100%", workload: 2, depth: 4, speed: 70, hot: 0.1,
