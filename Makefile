@@ -13,6 +13,7 @@ PY := $(BIN)/python
 PIP_INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check --no-compile
 MODULE := python/palimpsest/_core.abi3.so
 LIVE := python/palimpsest/live/palimpsest.wasm.gz
+WASM = $(wildcard $(shell rustc --print target-libdir --target wasm32-unknown-unknown 2>/dev/null))
 # Prints a line every ten seconds while a quiet command runs.
 AT_WORK := tools/at_work.sh 10
 SAMPLE := ../shared/traces/blkreplay_linux-mysql.load.zst
@@ -57,8 +58,9 @@ demo: $(BIN)/.native ## a real trace on two translation layers, compared
 test: $(BUILD) ## all tests; ONLY=NAME selects tests by a part of the name, PART=2/5 the second of five parts
 	@$(PY) tools/run_tests.py $(TESTS)
 
-test-long: $(BUILD) $(if $(ONLY)$(PART),,wheel) ## tests that take minutes, with ONLY and PART too, and a release wheel
+test-long: $(BUILD) $(if $(ONLY)$(PART),,$(if $(WASM),live) wheel) ## tests that take minutes, with ONLY and PART too, and a release wheel
 	@$(if $(ONLY)$(PART),,$(PY) tools/check_wheel.py --everywhere)
+	@$(if $(ONLY)$(PART),,$(if $(WASM),$(PY) -m pytest --quiet tests/python/test_live.py,echo "test-long: no target wasm32 here: the live lab is not tested"))
 	@$(PY) tools/run_tests.py --long $(TESTS)
 
 soak: ## runs the long tests with new seeds for MINUTES=60 and prints how to repeat failures; FROM=N is the first seed
