@@ -69,6 +69,7 @@ def page(found: dict[str, Any], version: str) -> str:
 
 
 if __name__ == "__main__":
-    told = subprocess.run([sys.executable, "-m", "palimpsest", "--version"], check=True, capture_output=True, text=True)
-    name = " ".join(told.stdout.split()[:2]).replace("palimpsest", "Palimpsest").rstrip(",")
+    asked = [sys.executable, "-m", "palimpsest", "--version"]
+    printed = subprocess.run(asked, check=True, capture_output=True, text=True).stdout
+    name = " ".join(printed.split()[:2]).replace("palimpsest", "Palimpsest").rstrip(",")
     Path(sys.argv[1]).write_text(page(standings(), name), encoding="utf-8")
