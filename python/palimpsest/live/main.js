@@ -292,7 +292,7 @@ function legend() {
     return span;
   });
   const frames = document.createElement("span");
-  frames.textContent = "blue frame: open block; red frame: victim; dashes: operation that waits; black bar: page " +
+  frames.textContent = "blue frame: open block; red frame: victim; dashes: operation that waits; bar: page " +
     "programmed twice; v: valid subpages; e: erases";
   frames.style.whiteSpace = "normal";
   at("legend").replaceChildren(...spans, frames);
@@ -434,7 +434,9 @@ async function begin() {
   const asked = Number(/scene=(\d+)/.exec(location.hash)?.[1] ?? 1) - 1;
   choose(asked >= 0 && asked < SCENES.length ? asked : 0);
   // For tests: the present model and core.
-  window.lab = { core, get model() { return model; }, state, choose, drive, get reached() { return reached; }, measure };
+  window.lab = {
+    core, state, choose, drive, measure, get model() { return model; }, get reached() { return reached; },
+  };
 }
 
 begin();

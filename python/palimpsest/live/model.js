@@ -76,7 +76,8 @@ export class Model {
     this.view = this.coloured(view);
     view.planned.forEach((operation) => this.plan(operation, before, view));
     view.ended.forEach(([operation, time]) => this.end(operation, time));
-    view.completed.filter((request) => !view.cut || request.status === "done").forEach((request) => this.complete(request));
+    const noted = view.cut ? view.completed.filter((request) => request.status === "done") : view.completed;
+    noted.forEach((request) => this.complete(request));
     if (view.cut) this.cut(view);
     this.busy.clear();
     this.erasing.clear();
