@@ -53,18 +53,18 @@ def _tenant(tenants: Sequence[Mapping[str, Any]], key: str) -> Mapping[str, Any]
 
 def is_modelled(result: Result, path: Sequence[str]) -> bool:
     """Whether the drive models the time or energy at this path of a result; True for all other figures."""
-    value = _value(result, path)
     match path[0]:
         case "latency_ns" | "jobs" | "tenants" if "latency_ns" in path:
             times = _value(result, path[:-1])
             return not isinstance(times, dict) or _is_modelled_time(times, path[-1])
         case "gc" if path[-1].endswith("_ns"):
-            return value != 0
+            return _value(result, path) != 0
         case "energy_uj" if path[-1] == "total":
-            return value is not None
+            return _value(result, path) is not None
         case "throughput":
             requests = result.get("requests") or {}
-            return value is not None or result.get("fidelity") != "timed" or not any(requests.values())
+            known = _value(result, path) is not None
+            return known or result.get("fidelity") != "timed" or not any(requests.values())
     return True
 
 

@@ -23,13 +23,16 @@ if TYPE_CHECKING:
 def flatten(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """Nested figures as one level, the names joined by dots: `{"latency_ns.read.p99": 81000, ...}`."""
     flat: dict[str, Any] = {}
-    for key, value in data.items():
-        name = f"{prefix}{key}"
-        if isinstance(value, dict):
-            flat |= flatten(value, f"{name}.")
-        else:
-            flat[name] = value
+    _flatten_into(flat, data, prefix)
     return flat
+
+
+def _flatten_into(flat: dict[str, Any], data: dict[str, Any], prefix: str) -> None:
+    for key, value in data.items():
+        if isinstance(value, dict):
+            _flatten_into(flat, value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
 
 
 _KINDS = ("all", "read", "write")

@@ -17,6 +17,7 @@ from rich.console import Console
 
 import fake_core
 from palimpsest import errors
+from palimpsest.charts import LIGHT
 from palimpsest.result import Result
 from palimpsest.sweeps import charts, definition, fleet, lines, report, store, table, values
 from palimpsest.sweeps.finished import PointResult
@@ -476,6 +477,13 @@ def test_drives_that_differ_in_the_axes_of_fleet_are_one_fleet() -> None:
     assert [(line["name"], line["x"][-1], line["y"][0]) for line in drawn] == [
         ("ftl page", 4100.0, 0), ("ftl mga", 4100.0, 0),
     ]  # fmt: skip
+    plotted = sweep.plot_fleets("endurance.tbw")
+    assert [list(line.x) for line in plotted.data] == [line["x"] for line in drawn]
+    assert {line.line.color for line in plotted.data} == set(LIGHT[:2])
+    with pytest.raises(ValueError, match=r"no figure 'x' of the fleets; expected one of endurance\.tbw"):
+        sweep.plot_fleets("x")
+    with pytest.raises(ValueError, match=r"no fleets; expected the axes of a fleet as `fleet` in \[report\]"):
+        Sweep("none", definition.axes, points, 82).plot_fleets()
     printed = io.StringIO()
     Console(width=120, file=printed).print(sweep)
     assert re.search(r"page +TBW +41 +4 +1 +100", printed.getvalue()), printed.getvalue()

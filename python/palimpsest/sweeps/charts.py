@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 _PREFERRED = ("latency_ns.write.p99", "latency_ns.read.p99", "write_amplification", "throughput.iops")
+_GIVEN = ("schema_version", "seed", "config")
+"""Keys of a result that are inputs of the run."""
 _REPEATED = ("seed",)
 """Axes that repeat a point without changing the point: averaged, not drawn."""
 
@@ -37,24 +39,25 @@ def figures(sweep: FinishedPoints) -> dict[str, list[float | None]]:
     found: dict[str, list[float | None]] = {}
     for at, point in enumerate(sweep):
         for name, value in _modelled(point.result).items():
-            if (number := _number(value)) is not None and not _is_given(name, sweep):
-                found.setdefault(name, [None] * len(sweep))[at] = number
+            if name not in found:
+                found[name] = [None] * len(sweep)
+            found[name][at] = value
+    found = {name: values for name, values in found.items() if name not in sweep.axes}
     key = [".".join(metric.path) for metric in METRICS]
     order = sorted(found, key=lambda name: (_constant(found[name]), key.index(name) if name in key else len(key)))
     return {name: found[name] for name in order}
 
 
-def _is_given(name: str, sweep: FinishedPoints) -> bool:
-    """Whether a name is no figure, but an input of the run or about the simulator itself."""
-    given = name in sweep.axes or name in ("schema_version", "seed")
-    return given or name.startswith("config.") or is_time(name)
-
-
-def _modelled(result: Result | None) -> dict[str, Any]:
+def _modelled(result: Result | None) -> dict[str, float]:
+    """The numeric figures of a result, without inputs of the run and figures of the simulator itself."""
     if result is None:
         return {}
-    found = figures_of(result.to_dict())
-    return {name: value for name, value in found.items() if is_modelled(result, name.split("."))}
+    known = {key: value for key, value in result.to_dict().items() if key not in _GIVEN and not is_time(key)}
+    return {
+        name: number
+        for name, value in figures_of(known).items()
+        if (number := _number(value)) is not None and is_modelled(result, name.split("."))
+    }
 
 
 def _number(value: object) -> float | None:
@@ -129,3 +132,23 @@ def chart(sweep: FinishedPoints, figure: str | None, x: str | None, colour: str 
             line_color=LIGHT[slot % len(LIGHT)], error_y=bars if any(len(group) > 1 for group in groups) else None,
         )  # fmt: skip
     return plot
+
+
+def chart_of_fleets(sweep: FinishedPoints, figure: str | None) -> "go.Figure":
+    """The distribution of a figure over the drives of each fleet; see `Sweep.plot_fleets`."""
+    need("report", "plotly")
+    import plotly.graph_objects as go
+
+    from . import fleet
+
+    found = fleet.fleets(sweep)
+    if not found:
+        raise ValueError("the sweep has no fleets; expected the axes of a fleet as `fleet` in [report]")
+    measured = [name for name in found[0].values if any(each.values[name] for each in found)]
+    figure = figure or sweep.shown.get("figure") or next(iter(measured), None)
+    if figure not in measured:
+        raise ValueError(f"no figure {figure!r} of the fleets; expected one of {', '.join(measured) or 'none'}")
+    drawn = fleet.chart(found, figure)
+    for line in drawn["data"]:
+        line["line"] = {"color": LIGHT[line["meta"]["slot"] % len(LIGHT)]}
+    return go.Figure(drawn["data"], {"template": "plotly_white", **drawn["layout"]})

@@ -84,7 +84,11 @@ def _data(sweep: FinishedPoints) -> dict[str, Any]:
         charts.axis(sweep, name) | {"words": words}
         for name, words in zip(sweep.named, named_axes(sweep.named), strict=True)
     ]
-    points = [[_index(axis["labels"], point.axes.get(axis["name"])) for axis in axes] for point in sweep]
+    places = [(axis["name"], {label: at for at, label in enumerate(axis["labels"])}) for axis in axes]
+    points = [
+        [None if (value := point.axes.get(name)) is None else of_labels[axis_text(value)] for name, of_labels in places]
+        for point in sweep
+    ]
     return {
         "axes": axes,
         "points": points,
@@ -96,10 +100,6 @@ def _data(sweep: FinishedPoints) -> dict[str, Any]:
         "shown": charts.first_shown(sweep),
         "slo": None if (found := frontier(sweep)) is None else found.to_dict(),
     }
-
-
-def _index(labels: Sequence[str], value: object) -> int | None:
-    return None if value is None else labels.index(axis_text(value))
 
 
 def _notes(sweep: FinishedPoints) -> str:

@@ -164,6 +164,15 @@ class Sweep(FinishedPoints):
 
         return chart(self, figure, x, colour)
 
+    def plot_fleets(self, figure: str | None = None) -> "go.Figure":
+        """The share of drives with at most a value of a figure, a line for each fleet, as a plotly chart.
+
+        None selects the report's figure. Raises ValueError without fleets, and for an unknown figure.
+        """
+        from .charts import chart_of_fleets
+
+        return chart_of_fleets(self, figure)
+
     def __repr__(self) -> str:
         return f"Sweep({self.title!r}, axes={self.axes}, points={len(self)} of {self.total}, failed={len(self.failed)})"
 

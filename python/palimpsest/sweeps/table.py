@@ -34,9 +34,9 @@ def axis_columns(axes: Sequence[str], points: Sequence[PointResult]) -> dict[str
     return columns
 
 
-def is_time(figure: str) -> bool:
-    """Whether a figure is about the simulator itself, and varies between runs."""
-    return figure.startswith("sim.")
+def is_time(key: str) -> bool:
+    """Whether a key of a result is about the simulator itself, and varies between runs."""
+    return key == "sim"
 
 
 def times(points: Sequence[PointResult]) -> "pl.DataFrame":
@@ -52,19 +52,22 @@ def data_frame(axes: Sequence[str], points: Sequence[PointResult]) -> "pl.DataFr
     given["status"] = [point.status for point in points]
     given["error"] = [point.error for point in points]
     given["identity"] = [point.identity for point in points]
-    found = _together(_figures(each, lambda name: not is_time(name)) for each in _parts(points))
+    found = _together(_figures(each, lambda key: not is_time(key)) for each in _parts(points))
     columns = [_series(name, values) for name, values in given.items()]
     return pl.DataFrame(columns + [found[name] for name in found.columns if name not in given])
 
 
 def _figures(points: Sequence[PointResult], wanted: Callable[[str], bool]) -> _Columns:
-    """Identities, and the figures whose names are `wanted`."""
+    """Identities, and the figures below the keys of a result that are `wanted`."""
     columns: _Columns = {"identity": [point.identity for point in points]}
     for at, point in enumerate(points):
-        data = point.kept.data
-        for name, value in {} if data is None else figures_of(data).items():
-            if wanted(name) and not isinstance(value, list | dict):
-                columns.setdefault(name, [None] * len(points))[at] = value
+        data = point.kept.data or {}
+        for name, value in figures_of({key: value for key, value in data.items() if wanted(key)}).items():
+            if isinstance(value, list | dict):
+                continue
+            if name not in columns:
+                columns[name] = [None] * len(points)
+            columns[name][at] = value
     return columns
 
 
