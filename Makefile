@@ -165,6 +165,7 @@ live: ## the simulator as WebAssembly for palimpsest live, and for the lab in th
 
 define build-wheel
 @rm -rf $(2)
+@$(PY) tools/sbom.py
 $(AT_WORK) "wheel: building the $(1)" $(BIN)/maturin build --profile $(1) --locked --quiet --out $(2)
 endef
 

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import tomllib
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -26,20 +27,62 @@ def skipped() -> str:
     raise release.Skipped("there is no such tool")
 
 
-def test_the_last_line_names_what_was_left_out(
+def test_the_last_lines_name_what_was_not_tried(
     dist: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(release, "STEPS", {"a": lambda: "done", "b": skipped})
-    release.main(["a", "b"])
+    monkeypatch.setattr(
+        release, "STEPS", {"a": lambda: "done", "b": skipped, "c": lambda: release.Untried("no machine")}
+    )
+    release.main(["a", "b", "c"])
     assert capsys.readouterr().out.splitlines() == [
         "release: a: done",
-        f"release: palimpsest-ssd {PROJECT['version']} in dist/; not done here: b: there is no such tool",
+        "release: c: no machine",
+        f"release: palimpsest-ssd {PROJECT['version']} in dist/",
+        "release: built and checked: a",
+        "release: not tried here: c",
+        "release: not done here: b (there is no such tool)",
     ]
     release.main(["a"])
-    assert capsys.readouterr().out.endswith("; all steps done\n")
+    assert capsys.readouterr().out.endswith("not tried here: none\nrelease: not done here: none\n")
     assert dist.is_dir()
-    with pytest.raises(SystemExit, match="c: no such step; expected some of a, b"):
-        release.main(["c"])
+    with pytest.raises(SystemExit, match="d: no such step; expected some of a, b, c"):
+        release.main(["d"])
+
+
+def test_a_wheel_needs_its_module_and_the_licences(tmp_path: Path) -> None:
+    texts = f"palimpsest_ssd-{PROJECT['version']}.dist-info/licenses/"
+    names = {"palimpsest/_core.abi3.so": b"\x7fELF" + bytes(14) + b"\xb7\x00", f"{texts}LICENSE": b"",
+             f"{texts}LICENCES.md": b"", release.LIVE: b""}  # fmt: skip
+
+    def pack(*left_out: str) -> Path:
+        with zipfile.ZipFile(tmp_path / "a.whl", "w") as packed:
+            for name, data in names.items():
+                if name not in left_out:
+                    packed.writestr(name, data)
+        return tmp_path / "a.whl"
+
+    release.contents(pack(), "aarch64")
+    with pytest.raises(SystemExit, match="has a module of ELF machine 183, expected 62"):
+        release.contents(pack(), "x86_64")
+    with pytest.raises(SystemExit, match=r"a\.whl lacks .*LICENCES\.md"):
+        release.contents(pack(f"{texts}LICENCES.md"), "aarch64")
+
+
+def test_all_versions_agree() -> None:
+    version = PROJECT["version"]
+    assert release.version() == version
+    needed = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]["dependencies"]
+    crates = {name: each["version"] for name, each in needed.items() if name.startswith("palimpsest-")}
+    assert set(crates.values()) == {version}
+    for folder in (".", "fuzz", "examples/aisimulate", "examples/moonpool"):
+        locked = tomllib.loads((ROOT / folder / "Cargo.lock").read_text(encoding="utf-8"))["package"]
+        ours = {each["name"]: each["version"] for each in locked if each["name"] in crates}
+        assert len(ours) > 8
+        assert set(ours.values()) == {version}, folder
+    released = re.findall(
+        r"^## \[(\d.*)\] - \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M
+    )
+    assert released[0] == version
 
 
 def test_sums_are_what_sha256sum_checks(dist: Path) -> None:
