@@ -2,8 +2,8 @@
 
 The environment is new, without site packages of others, and PATH has no Rust toolchain. Packages are pinned by
 requirements/runtime.lock and extras.lock, with hashes. All programs run in a folder outside the project.
-`--everywhere` does the tutorials that need no Rust, and repeats the demo with each Python from 3.11 in PATH, in a path
-with spaces, without HOME, and as another user; the last line names checks that need another machine.
+`--everywhere` does the tutorials that need no Rust, and repeats the demo with each Python from 3.11 in PATH or of
+pyenv, in a path with spaces, without HOME, and as another user; the last line names checks that need another machine.
 """
 
 import json
@@ -163,9 +163,11 @@ def demo(environment: Environment) -> float:
 
 
 def pythons() -> Iterator[str]:
-    """Each Python from 3.11 in PATH that starts."""
+    """Each Python from 3.11 in PATH or of pyenv that starts."""
+    versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions").glob("3.*/bin")
+    path = os.pathsep.join([*map(str, versions), os.environ["PATH"]])
     for minor in range(11, 20):
-        program = shutil.which(f"python3.{minor}")
+        program = shutil.which(f"python3.{minor}", path=path)
         if program and subprocess.run([program, "-V"], capture_output=True).returncode == 0:
             yield program
 
@@ -173,11 +175,15 @@ def pythons() -> Iterator[str]:
 def everywhere(wheel: Path, folder: Path, first: Environment) -> str:
     """Does the tutorials in the first environment, and repeats the demo in others; returns which ones."""
     folder.chmod(0o755)
-    stranger = folder / "stranger"
-    stranger.mkdir()
-    variables = {key: value for key, value in first.variables.items() if key != "PALIMPSEST_NO_CACHE"}
-    commands = tutorials.do(stranger, variables | {"HOME": str(stranger)})
-    done, left = [f"{commands} commands of the tutorials"], []
+    done, left = [], []
+    if tool := tutorials.rust():
+        left.append(f"the tutorials ({tool} is in {tutorials.SYSTEM})")
+    else:
+        stranger = folder / "stranger"
+        stranger.mkdir()
+        variables = {key: value for key, value in first.variables.items() if key != "PALIMPSEST_NO_CACHE"}
+        commands = tutorials.do(stranger, variables | {"HOME": str(stranger)})
+        done.append(f"{commands} commands of the tutorials")
     for program in pythons():
         name = Path(program).name
         environment = Environment(folder / f"with spaces {name}", program)

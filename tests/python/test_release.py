@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+import documents
 import release
 import sbom
+import tutorials
 from conftest import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -157,6 +159,24 @@ def test_licences_have_each_text_once(tmp_path: Path) -> None:
     assert "no terms" not in page
     with pytest.raises(SystemExit, match="a name no licence"):
         sbom.licences([sbom.Component("a", "1.0", "", None, tmp_path / "a")])
+
+
+def test_tutorials_run_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "docs").mkdir()
+    page = tmp_path / "docs" / "planted.md"
+    monkeypatch.setattr(tutorials, "_ROOT", tmp_path)
+    monkeypatch.setattr(tutorials, "PAGES", ("planted",))
+    monkeypatch.setattr(documents, "TRACES", ("touch trace.csv",))
+    good = "```console\n$ ls\n...\ntrace.csv\n```\n\n<!-- not run: fails -->\n```console\n$ false\n```\n"
+    page.write_text(f"```toml\n# a.toml\nb = 1\n```\n{good}", encoding="utf-8")
+    work = tmp_path / "work"
+    work.mkdir()
+    assert tutorials.do(work, {"PATH": "/nonexistent"}) == 1
+    assert (work / "a.toml").is_file()
+    for text, said in (("$ false\n", "`false` ended with 1"), ("$ echo b\na\n", "shows another output than this:\nb")):
+        page.write_text(f"```console\n{text}```\n", encoding="utf-8")
+        with pytest.raises(SystemExit, match=said):
+            tutorials.do(work, {"PATH": "/nonexistent"})
 
 
 def test_the_packages_of_a_release_are_those_of_the_project() -> None:
