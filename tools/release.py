@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
 import struct
 import subprocess
@@ -36,6 +37,7 @@ WHEELS = {
 """Target and tag of the wheel of a step. All are linked by zig, because the C library of this machine is newer."""
 PROFILE = os.environ.get("RELEASE_PROFILE", "release")
 ELF_MACHINES = {"x86_64": 62, "aarch64": 183}
+WORKLOAD = "rw=randrw,bs=4k,n=20k,iodepth=8"
 LIVE = "palimpsest/live/palimpsest.wasm.gz"
 CRATES = ("flash", "ftl-api", "wom", "ftl", "fs", "layer", "sim", "workload", "lab", "check", "drive", "server", "py")
 """The crates in the order of publishing: each after the crates that it uses."""
@@ -98,7 +100,25 @@ def wheel(target: str, tag: str) -> str:
         raise SystemExit(f"release: expected {named} in dist/, found {', '.join(each.name for each in DIST.iterdir())}")
     contents(found[0], target.partition("-")[0])
     line = f"{found[0].name}, {found[0].stat().st_size / 2**20:.1f} MiB"
-    return line if target == MACHINE else Untried(f"{line}, not run: needs a machine of {target}")
+    if target == MACHINE:
+        return line
+    variable = f"PYTHON_{target.replace('-unknown-linux', '').replace('-', '_').upper()}"
+    if (python := os.environ.get(variable)) is None:
+        return Untried(f"{line}, not run: {variable} names no Python of {target}, such as one in an emulator")
+    return f"{line}, run by {variable}: {run_by(shlex.split(python), found[0])}"
+
+
+def run_by(python: Sequence[str], path: Path) -> str:
+    """Runs the command of a wheel by the Python of another machine; returns the requests that it simulated."""
+    version = call(*python, "-c", "import sys; print('%d%d' % sys.version_info[:2])").strip()
+    platform = path.stem.split("-")[-1].split(".")[-1]
+    with tempfile.TemporaryDirectory() as folder:
+        call(sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", folder,
+             "--only-binary", ":all:", "--platform", platform, "--python-version", version, path)  # fmt: skip
+        ran = call(*python, "-m", "palimpsest", "run", "--ssd", "mga-16k", "--workload", WORKLOAD, "--precondition",
+                   "none", "--json", PYTHONPATH=folder)  # fmt: skip
+    requests = json.loads(ran)["requests"]
+    return f"{requests['read']} reads, {requests['write']} writes"
 
 
 def contents(path: Path, machine: str) -> None:

@@ -142,7 +142,7 @@ fn former_names_of_keys_work_with_one_note() {
     };
     let said = |place: &str| {
         let what = format!("{place}: part.partial_programs is called part.nop since version 9.1; expected part.nop");
-        (Value::Number(2), Gravity::Note, what)
+        (Value::Count(2), Gravity::Note, what)
     };
     let option = "part.partial_programs=2";
     assert_eq!(noted(preset("mga-16k", &[option]).unwrap()), said("--set part.partial_programs=2"));
