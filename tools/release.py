@@ -161,7 +161,7 @@ def live() -> str:
 def sdist() -> str:
     """Packs the sources, and builds a wheel from the unpacked sources alone."""
     write_licences(of_release())
-    call(*tool("maturin"), "sdist", "--quiet", "--out", DIST)
+    call(*tool("maturin"), "sdist", "--out", DIST)
     packed = DIST / f"palimpsest_ssd-{version()}.tar.gz"
     inside = call("tar", "--list", "--file", packed)
     for name in ("Cargo.lock", "LICENCES.md", "crates/lab/presets/ssds/default.toml", "python/palimpsest/__init__.py"):
