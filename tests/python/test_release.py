@@ -120,6 +120,16 @@ def test_wheels_may_have_two_tags() -> None:
     assert not re.fullmatch(release._tagged(name), name.replace("2_28", "2_34"))
 
 
+def test_the_installation_page_has_the_tags_of_the_wheels() -> None:
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    rust = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]["package"]["rust-version"]
+    assert f"Rust {rust} or newer" in page
+    for _, tag in release.WHEELS.values():
+        major, minor = tag.split("_")[1:]
+        library = "glibc" if tag.startswith("many") else "musl"
+        assert f"{library} {major}.{minor} (`{tag}`)" in page
+
+
 METADATA: dict[str, Any] = {
     "packages": [
         {"id": name, "name": name, "version": "1.0", "license": "MIT/Apache-2.0",
