@@ -115,6 +115,7 @@ docs: $(BUILD) docs-rust ## the documentation in site/, and the pages of the cra
 	$(PY) tools/tour.py docs/tour.md docs/pacing.md
 	$(PY) tools/wom_plot.py docs/wom-codes.md docs/images/wom-codes.svg
 	$(PY) tools/gallery.py docs/images
+	@$(AT_WORK) "docs: ranking the layers" $(PY) tools/standings.py docs/standings.md
 	@rm -rf docs/live
 	@if [ -f $(LIVE) ]; then cp -r $(dir $(LIVE)) docs/live; else \
 		mkdir docs/live && echo '<p>This build of the docs has no lab; <code>make live docs</code> adds it.' > docs/live/index.html; fi
@@ -187,7 +188,8 @@ endef
 
 clean: ## removes all build products, .venv included
 	rm -rf .venv target site dist results LICENCES.md docs/reference.md docs/tour.md docs/pacing.md \
-		docs/plotly.min.js docs/live $(LIVE) docs/images/wom-codes.svg docs/images/gallery-*.svg .pytest_cache .mypy_cache .ruff_cache .hypothesis
+		docs/standings.md docs/plotly.min.js docs/live $(LIVE) docs/images/wom-codes.svg docs/images/gallery-*.svg \
+		.pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find python tests tools \( -name __pycache__ -o -name '*.so' \) -prune -exec rm -rf {} +
 
 # An existing .venv is used unchanged if its Python is new enough.

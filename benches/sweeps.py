@@ -1,11 +1,10 @@
-"""Processor time of a point of a sweep beyond the run itself: on this machine, and on a Dask cluster.
+"""Processor time of a point of a sweep beyond the run itself: on this machine, on a Dask and on a Ray cluster.
 
-    make setup && .venv/bin/python benches/sweeps.py [local] [dask]
+    make setup && .venv/bin/python benches/sweeps.py [local] [dask] [ray]
 
 A sweep of 1,000 short runs less one of 100, so that the start of the command does not count; all processes of a cluster
-count, also while they wait. The time of the runs alone is that of one process that runs the same points in a loop.
-Ignored: networks, as all workers are on this machine; Ray, whose workers end with the command, so that nothing counts
-them.
+count, also while they wait. A worker of Ray counts up to half a second before its end. The time of the runs alone is
+that of one process that runs the same points in a loop. Ignored: networks, as all workers are on this machine.
 """
 
 import contextlib
@@ -36,6 +35,9 @@ seed = {{from = 1, to = POINTS, step = 1}}
 BIN = Path(sys.executable).parent
 _MARK = "PALIMPSEST_CLUSTER"
 """An environment variable of all processes of a cluster, some of which leave their parent."""
+_SEEN: dict[tuple[int, float], float] = {}
+"""Seconds of the processes of a cluster, by number and start. Workers of Ray end with the command, and nothing else
+counts them."""
 
 
 def _alone() -> float:
@@ -52,14 +54,20 @@ def _of_children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _of_cluster() -> float:
-    """Seconds of all processes of the cluster, and of their children that ended."""
-    total = 0.0
+def _cluster() -> Iterator[psutil.Process]:
+    """The processes of the cluster."""
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             if process.environ().get(_MARK) == str(os.getpid()):
-                total += sum(process.cpu_times()[:4])
-    return total
+                yield process
+
+
+def _of_cluster() -> float:
+    """Seconds of all processes of the cluster, of their children that ended, and of processes that were seen before."""
+    for process in _cluster():
+        with contextlib.suppress(psutil.Error):
+            _SEEN[process.pid, process.create_time()] = sum(process.cpu_times()[:4])
+    return sum(_SEEN.values())
 
 
 def _sweep(folder: Path, points: int, *options: str) -> float:
@@ -68,7 +76,13 @@ def _sweep(folder: Path, points: int, *options: str) -> float:
     file.write_text(SWEEP.replace("POINTS", str(points)))
     before = _of_children()
     command: list[str | Path] = [BIN / "palimpsest", "sweep", file, "--out", folder / f"{points}", "--fresh"]
-    subprocess.run([*command, "--jobs", "2", *options], check=True, capture_output=True)
+    silent = subprocess.DEVNULL
+    with subprocess.Popen([*command, "--jobs", "2", *options], stdout=silent, stderr=silent) as sweep:
+        while sweep.poll() is None:
+            time.sleep(0.5)
+            _of_cluster()
+    if sweep.returncode:
+        raise SystemExit(f"the sweep of {points} points failed")
     return _of_children() - before
 
 
@@ -85,14 +99,13 @@ def _a_point(folder: Path, used: Callable[[], float], *options: str) -> float:
 def _program(*command: object) -> Iterator[None]:
     environment = os.environ | {_MARK: str(os.getpid())}
     words, silent = [str(each) for each in command], subprocess.DEVNULL
-    with subprocess.Popen(words, stdout=silent, stderr=silent, env=environment) as program:
-        head = psutil.Process(program.pid)
+    with subprocess.Popen(words, stdout=silent, stderr=silent, env=environment):
         try:
             yield
         finally:
-            for process in (*head.children(recursive=True), head):
+            for process in _cluster():
                 with contextlib.suppress(psutil.NoSuchProcess):
-                    process.terminate()
+                    process.kill()
 
 
 def _local(folder: Path) -> float:
@@ -108,9 +121,17 @@ def _dask(folder: Path) -> float:
         return _a_point(folder, _of_cluster, "--engine", "dask", "--address", address)
 
 
+def _ray(folder: Path) -> float:
+    address = "127.0.0.1:8798"
+    local = ("--num-cpus", 2, "--include-dashboard", "false", "--disable-usage-stats", "--temp-dir", folder / "ray")
+    with _program(BIN / "ray", "start", "--head", "--block", "--port", address.split(":")[1], *local):
+        time.sleep(20)
+        return _a_point(folder, _of_cluster, "--engine", "ray", "--address", address)
+
+
 def main() -> None:
     """Prints a table in Markdown."""
-    engines = {"local": _local, "dask": _dask}
+    engines = {"local": _local, "dask": _dask, "ray": _ray}
     alone = _alone()
     print("| engine | ms of a point | beyond the run |")
     print("| --- | --- | --- |")

@@ -25,17 +25,17 @@ workload = "rw=randwrite,bs=16k,n=60000,norandommap"
 "ftl.victim" = ["greedy", "fifo", "d-choices"]
 seed = [1, 2]
 """
+_SWEPT = (
+    "--x", "ssd.over_provisioning", "--by", "ftl.victim", "--figure", "write_amplification", "--xlabel",
+    "Over-provisioning",
+)  # fmt: skip
 FIGURES = {
     "gallery-cdf": ("cdf", "both", "--class", "write"),
     "gallery-tail": ("tail", "both", "--class", "read"),
     "gallery-bars": ("bars", "both", "--figure", "flash.erases"),
-    "gallery-time": ("time", "both", "--figure", "write_mean_ns"),
-    "gallery-lines": (
-        "lines", "swept", "--x", "ssd.over_provisioning", "--by", "ftl.victim", "--figure", "write_amplification",
-    ),
-    "gallery-heat": (
-        "heat", "swept", "--x", "ssd.over_provisioning", "--by", "ftl.victim", "--figure", "write_amplification",
-    ),
+    "gallery-time": ("time", "both", "--figure", "write_amplification"),
+    "gallery-lines": ("lines", "swept", *_SWEPT),
+    "gallery-heat": ("heat", "swept", *_SWEPT, "--ylabel", "Victims"),
 }  # fmt: skip
 """Pictures by name: the kind, the folder of results, and options."""
 

@@ -213,7 +213,7 @@ class Trace:
         self._options = options
 
     def info(self, progress: Progress | None = None) -> dict[str, Any]:
-        """Describes the workload, as `palimpsest trace info --json` does; see docs/workloads.md.
+        """Describes the workload, as `palimpsest trace info --json` does; see docs/howto-trace.md.
 
         Returns:
             Figures as plain data: ratios are shares of one, sizes bytes, times nanoseconds; None for a division by

@@ -39,7 +39,7 @@ class _Handler(SimpleHTTPRequestHandler):
     "--out", type=click.Path(path_type=Path), metavar="DIR", help="Write the static folder, and serve nothing."
 )
 def live(port: int, *, no_browser: bool, out: Path | None) -> None:
-    """Watch a small drive in slow motion: eight guided scenes in a browser, offline.
+    """Watch a small drive in slow motion: nine guided scenes in a browser, offline.
 
     The page runs the simulator itself. Ctrl-C ends the server.
 

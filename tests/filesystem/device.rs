@@ -2,7 +2,7 @@
 //! at a given operation.
 
 use palimpsest_lab::command::Lifetime;
-use palimpsest_lab::host::fs::device::{Device, Purpose, Shape};
+use palimpsest_lab::host::fs::device::{Device, Load, Purpose, Shape};
 use palimpsest_lab::nand::data::Data;
 use palimpsest_lab::nand::{Flash, Halt};
 use palimpsest_lab::rng::Rng;
@@ -258,8 +258,8 @@ impl Device for Memory {
         Some(contents.iter().map(of).collect::<Option<Vec<_>>>()?.concat())
     }
 
-    fn reading(&self, channel: u32) -> bool {
-        self.reading[channel as usize]
+    fn load(&self, channel: u32) -> Load {
+        Load { reading: self.reading[channel as usize], ..Load::default() }
     }
 
     fn wear(&self, channel: u32) -> u64 {

@@ -73,7 +73,7 @@ class Command:
 
 def pages() -> list[Path]:
     """The documents that are written by hand."""
-    generated = {"reference.md", "tour.md", "pacing.md"}
+    generated = {"reference.md", "tour.md", "pacing.md", "standings.md"}
     return [ROOT / "README.md", *sorted(path for path in (ROOT / "docs").glob("*.md") if path.name not in generated)]
 
 

@@ -4,6 +4,7 @@
 //! Ignored: files, which only the caller reads.
 
 use crate::drive::Drive;
+use palimpsest_lab::config::unread::Gravity;
 use palimpsest_lab::config::{self, ReadFile};
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::nand::data::Payload;
@@ -143,7 +144,8 @@ impl Builder {
         let mut keys = self.keys.clone();
         keys.extend(self.power_cuts.then(|| NO_CUT.into()));
         let resolved = config::resolve(&self.drive, self.layer.as_deref(), &keys, read_file)?;
-        if let Some(unread) = resolved.unread().first() {
+        // Only with `buffer.flush=programs`, which such a drive does not read, may a preset lose its protected buffer.
+        if let Some(unread) = resolved.unread().iter().find(|unread| unread.gravity != Gravity::Harmless) {
             return Err(Error::input(&unread.place, format!("{}; expected {}", unread.what, unread.expected)));
         }
         let options = Options {

@@ -1,6 +1,8 @@
 //! A drive as a value against `run`: the same requests must give the same result, byte for byte.
 
-use palimpsest_drive::{Command, Contents, Drive, FLUSH, Figures, Moment, Nanos, Status, Ticket, read, trim, write};
+use palimpsest_drive::{
+    Command, Contents, Directives, Drive, FLUSH, Figures, Moment, Nanos, Status, Ticket, read, trim, write,
+};
 use palimpsest_lab::config::{self, ssd_presets};
 use palimpsest_lab::error::Result;
 use palimpsest_lab::host::request::{Arrivals, Request, Source};
@@ -160,6 +162,26 @@ fn a_drive_that_collects_gives_the_result_of_a_run() {
     }
 }
 
+/// A former bug: the drive replaced the owner of each command.
+#[test]
+fn a_layer_reads_the_owner_of_each_command() {
+    let classified = [("ftl.streams", "4"), ("ftl.classifier", "owner")];
+    let keys: Vec<String> = SMALL.iter().chain(&classified).map(|(key, value)| format!("{key}={value}")).collect();
+    let build = || classified.iter().fold(small("subpage"), |builder, (key, value)| builder.set(key, value));
+    let plain = requests(build().build().unwrap().bytes(), 3000, 5);
+    let owned = plain.iter().map(|&(command, at)| {
+        let owner = (command.extent.sector / 256 % 4) as u32;
+        (command.with(Directives { owner, ..Directives::NONE }), at)
+    });
+    let owned: Vec<_> = owned.collect();
+    let run = |requests: &[(Command, Nanos)]| {
+        serde_json::to_string(&open_loop(build().workload("listed").build().unwrap(), requests)).unwrap()
+    };
+    let found = run(&owned);
+    same(&found, &expected(("mga-8k", Some("subpage"), &keys), &owned, None), "owners");
+    assert_ne!(found, run(&plain), "owners must change the blocks of data");
+}
+
 #[test]
 fn events_one_by_one_give_the_same_times() {
     let times = |single: bool| {
@@ -227,6 +249,8 @@ fn wrong_calls_are_one_line_and_change_nothing() {
     let wrong = |builder: palimpsest_drive::Builder| builder.build().err().unwrap().to_string();
     assert!(wrong(small("page").set("ftl.wrong", "1")).contains("ftl.wrong"));
     small("page").set("ftl.victim", "nothing").set("ftl.victim", "fifo").build().expect("the later call wins");
+    let unprotected = Drive::builder("default").set("buffer.ack", "program").set("buffer.flush", "programs");
+    unprotected.build().expect("a key may switch off what the drive lacks");
     assert!(wrong(small("page").set("ftl.merge_limit", "1")).contains("ftl.merge_limit"));
     for (key, value) in [("speedup", "4"), ("fold", "true"), ("compact", "1MiB"), ("iodepth", "4")] {
         let refused = wrong(small("page").set(&format!("host.{key}"), value));

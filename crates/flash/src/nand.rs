@@ -311,7 +311,7 @@ impl Nand {
     ///
     /// # Errors
     /// [`Halt::Refused`] if a wanted subpage holds no data or the part lacks the command, [`Halt::PowerCut`].
-    #[inline]
+    #[inline(always)]
     pub fn read(&mut self, ppn: u32, wanted: SubpageMask, command: ReadCommand) -> Flash<bool> {
         let cut = self.begin();
         let (block, page) = self.split(ppn);

@@ -71,6 +71,17 @@ pub enum Purpose {
     Metadata,
 }
 
+/// The operations that wait or run in a channel.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Whether reads of the host are under way.
+    pub reading: bool,
+    /// Pages to read or program.
+    pub outstanding: u32,
+    /// Time until all operations end.
+    pub queued: Nanos,
+}
+
 /// A device. All errors are errors of flash; after one the file system must be mounted again.
 pub trait Device {
     fn shape(&self) -> Shape;
@@ -121,17 +132,9 @@ pub trait Device {
     /// The bytes of the contents of a page; `None` if [`Self::hold`] did not make them.
     fn bytes(&self, contents: &[Data]) -> Option<Vec<u8>>;
 
-    /// Whether reads of the host are under way in `channel`.
-    fn reading(&self, channel: u32) -> bool;
-
-    /// Pages that `channel` has to read or program.
-    fn outstanding(&self, _channel: u32) -> u32 {
-        0
-    }
-
-    /// Time until all queued and running operations of `channel` end.
-    fn queued(&self, _channel: u32) -> Nanos {
-        0
+    /// The operations that wait or run in `channel`.
+    fn load(&self, _channel: u32) -> Load {
+        Load::default()
     }
 
     /// Times that the write and the read of a page add to the queue of a channel.

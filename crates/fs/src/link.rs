@@ -12,7 +12,7 @@
 //! Metadata are bytes. If flash stores fingerprints, this module stores their bytes by fingerprint; if flash stores
 //! nothing, no mount is possible.
 
-use super::device::{Device, Purpose, Shape};
+use super::device::{Device, Load, Purpose, Shape};
 use super::store::Store;
 use palimpsest_flash::command::Lifetime;
 use palimpsest_flash::nand::data::{Data, Payload};
@@ -302,12 +302,6 @@ impl Attached<'_> {
         let (members, joined) = (physical.dies() / seen.dies(), self.link.joined);
         ((joined * members).min(physical.channels).into(), (physical.dies() / seen.channels * joined).into())
     }
-
-    /// The dies of `channel`, the inverse of [`palimpsest_flash::geometry::Geometry::channel_of_die`].
-    fn dies_of(&self, channel: u32) -> impl Iterator<Item = u32> + use<> {
-        let geometry = self.io.geometry();
-        (channel..geometry.dies()).step_by((geometry.channels / self.link.joined) as usize)
-    }
 }
 
 impl Device for Attached<'_> {
@@ -459,33 +453,29 @@ impl Device for Attached<'_> {
         Some(bytes)
     }
 
-    fn reading(&self, channel: u32) -> bool {
-        self.io.plan.timed && self.dies_of(channel).any(|die| self.io.reading(die) > 0)
-    }
-
     /// Buses and dies work in parallel: the longer of both counts.
-    fn queued(&self, channel: u32) -> Nanos {
+    fn load(&self, channel: u32) -> Load {
         if !self.io.plan.timed {
-            return 0;
+            return Load::default();
         }
-        let ((buses, dies), mut bus, mut array) = (self.width(), 0, 0);
-        for die in self.dies_of(channel) {
-            let reads = Nanos::from(self.io.reading(die));
-            let others = Nanos::from(self.io.load(die)) - reads;
-            bus += (reads + others) * self.link.transfer_time;
-            array += reads * self.link.sense_time + others * self.link.program_time;
+        // The dies of a channel, the inverse of `Geometry::channel_of_die`.
+        let (geometry, joined) = (self.io.geometry(), self.link.joined);
+        let (mut die, step, end) = (channel, geometry.channels / joined, geometry.dies());
+        let (mut all, mut reads) = (0, 0);
+        while die < end {
+            (all, reads) = (all + self.io.load(die), reads + self.io.reading(die));
+            die += step;
         }
-        (bus / buses).max(array / dies)
+        let (buses, dies) = self.width();
+        let array = Nanos::from(reads) * self.link.sense_time + Nanos::from(all - reads) * self.link.program_time;
+        let queued = (Nanos::from(all) * self.link.transfer_time / buses).max(array / dies);
+        Load { reading: reads > 0, outstanding: all, queued }
     }
 
     fn page_times(&self) -> (Nanos, Nanos) {
         let (buses, dies) = self.width();
         let transfer = self.link.transfer_time / buses;
         (transfer.max(self.link.program_time / dies), transfer.max(self.link.sense_time / dies))
-    }
-
-    fn outstanding(&self, channel: u32) -> u32 {
-        if self.io.plan.timed { self.dies_of(channel).map(|die| self.io.load(die)).sum() } else { 0 }
     }
 
     fn wear(&self, channel: u32) -> u64 {

@@ -18,11 +18,6 @@ pub(super) struct Placing {
     pub placed: Vec<u32>,
 }
 
-fn fill<T>(all: &mut Vec<T>, channels: u32, of: impl Fn(u32) -> T) {
-    all.clear();
-    all.extend((0..channels).map(of));
-}
-
 impl FileSystem {
     /// Stores the channel of each of `pages`, at `addresses` of the disk, in `placing.placed`.
     pub(super) fn place(
@@ -35,10 +30,16 @@ impl FileSystem {
     ) {
         let channels = self.shape.channels;
         let Placing { reading, outstanding, work, crowded, file, given, placed } = placing;
-        fill(reading, channels, |channel| device.reading(channel));
-        fill(outstanding, channels, |channel| device.outstanding(channel));
-        fill(work, channels, |channel| device.queued(channel));
-        fill(given, channels, |_| 0);
+        let size = channels as usize;
+        reading.resize(size, false);
+        outstanding.resize(size, 0);
+        work.resize(size, 0);
+        given.clear();
+        given.resize(size, 0);
+        for channel in 0..size {
+            let load = device.load(channel as u32);
+            (reading[channel], outstanding[channel], work[channel]) = (load.reading, load.outstanding, load.queued);
+        }
         let (write_time, read_time) = device.page_times();
         self.avoided(device, crowded);
         let inode = self.inodes[ino as usize].as_ref().expect("an inode that exists");

@@ -6,6 +6,7 @@
 
 use crate::{runs, workload};
 use palimpsest_drive::{Command, Completion, Drive, FLUSH, Status, read, trim, write};
+use palimpsest_lab::config::unread::{Gravity, Unread};
 use palimpsest_lab::error::Result;
 use palimpsest_lab::geometry::{Extent, RequestKind};
 use palimpsest_lab::host::find_layer;
@@ -84,6 +85,8 @@ pub struct Lab {
     may_lose_power: bool,
     /// A file system places the data, at addresses of its own.
     has_files: bool,
+    /// Data was written before the workload began.
+    is_filled: bool,
     /// The keys that the drive reads, as `--set` takes them.
     set: Vec<String>,
 }
@@ -93,8 +96,11 @@ impl Lab {
     pub fn open(setup: &Setup) -> Result<Lab> {
         // A page may keep its keys when the user chooses a layer that does not read some of them.
         let all = runs::resolve(&setup.ssd, setup.ftl.as_deref(), &setup.set)?;
-        let unread: Vec<String> = all.unread().iter().map(|unread| unread.key.to_string()).collect();
-        let is_read = |set: &&String| set.split_once('=').is_some_and(|(key, _)| !unread.iter().any(|one| one == key));
+        let unread = all.unread();
+        let is_read = |set: &&String| {
+            let refused = |one: &Unread| one.gravity != Gravity::Harmless && set.split('=').next() == Some(one.key);
+            !unread.iter().any(refused)
+        };
         let set: Vec<String> = setup.set.iter().filter(is_read).cloned().collect();
         let resolved = runs::resolve(&setup.ssd, setup.ftl.as_deref(), &set)?;
         let mut builder = Drive::builder(&setup.ssd).closed_loop().workload(&setup.workload).seed(setup.seed);
@@ -123,6 +129,7 @@ impl Lab {
             completed: Vec::new(),
             cut: None,
             may_lose_power: setup.power_cuts,
+            is_filled: setup.precondition.as_deref().is_some_and(|text| text != "none"),
             set,
             has_files: find_layer(&resolved.drive.ftl.name).is_some_and(|entry| entry.is_file_system()),
             drive,
@@ -293,6 +300,13 @@ impl Lab {
                 _ => -2,
             },
         });
+        // By subpage of the host: the owner, or -1 without data.
+        let host = self.owners.iter().zip(&self.trimmed).map(|(&owner, &trimmed)| match owner {
+            UNOWNED if !self.is_filled => -1,
+            _ if trimmed => -1,
+            owner => i16::from(owner),
+        });
+        let host = self.has_files.then(|| host.collect::<Vec<i16>>());
         let logical = pages.logical.iter().map(|&one| if one < TORN { i64::from(one) } else { -1 });
         let view = json!({
             "now": self.drive.now(),
@@ -300,6 +314,7 @@ impl Lab {
             "in_flight": self.drive.in_flight(),
             "cells": cells.collect::<Vec<i16>>(),
             "logical": logical.collect::<Vec<i64>>(),
+            "host": host,
             "programs": pages.programs,
             "valid": pages.valid,
             "erases": pages.erases,

@@ -57,8 +57,9 @@ impl Page {
             Request::Catalogue => return Ok(catalogue().to_string()),
             Request::Run(options) => return runs::run(&options),
             Request::Open(setup) => {
-                self.lab = None;
-                return Ok(self.lab.insert(lab::Lab::open(&setup)?).opened());
+                // A refused setup leaves the present drive.
+                let lab = lab::Lab::open(&setup)?;
+                return Ok(self.lab.insert(lab).opened());
             }
             _ => self.lab.as_mut().ok_or_else(|| Error::input("request", "there is no drive; expected open first"))?,
         };

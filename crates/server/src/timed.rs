@@ -463,8 +463,7 @@ impl State<'_> {
     fn submit(&mut self, mut pending: Pending, command: Command, bytes: Vec<u8>) {
         self.collect();
         self.arrivals += 1;
-        self.served.set_queue(pending.client.queue, 0);
-        match self.served.submit(command, bytes) {
+        match self.served.submit(command.of(pending.client.queue), bytes) {
             Ok(Submitted::InFlight(flight)) => {
                 if self.pending.len() <= flight as usize {
                     self.pending.resize_with(flight as usize + 1, || None);

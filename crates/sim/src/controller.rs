@@ -109,8 +109,12 @@ impl Controller {
             self.writes_free_at = self.writes_free_at.max(self.free_at) + write;
             self.writes_free_at + self.times.t_write
         };
-        let behind = self.taken.iter().rev().take_while(|&&(other, _)| other > ready).count();
-        self.taken.insert(self.taken.len() - behind, (ready, id));
+        if self.taken.back().is_none_or(|&(other, _)| other <= ready) {
+            self.taken.push_back((ready, id));
+        } else {
+            let behind = self.taken.iter().rev().take_while(|&&(other, _)| other > ready).count();
+            self.taken.insert(self.taken.len() - behind, (ready, id));
+        }
     }
 
     /// Time of the next event; [`Nanos::MAX`]: none.

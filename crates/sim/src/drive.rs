@@ -203,7 +203,7 @@ impl Drive {
 
     // Kind and extent are separate parameters because they then stay in registers. Loading a value just stored in parts
     // is slow.
-    #[inline]
+    #[inline(always)]
     fn serve_verified(&mut self, kind: RequestKind, extent: Extent, verifier: &mut dyn Verifier) -> Result<()> {
         if kind == RequestKind::Trim && self.io.present.directives.zone != ZoneAction::Commit {
             // The verifier must see only the units that the layer unmaps.
@@ -219,7 +219,7 @@ impl Drive {
     }
 
     /// Serves a request; a trim must cover whole units.
-    #[inline]
+    #[inline(always)]
     fn serve_units(&mut self, kind: RequestKind, extent: Extent, verifier: &mut dyn Verifier) -> Result<()> {
         if self.io.host.has_contents() {
             self.io.host.begin(kind);
@@ -301,6 +301,7 @@ impl Drive {
         }
     }
 
+    #[inline(always)]
     fn plan(&mut self, id: u32, verifier: &mut dyn Verifier) -> Result<()> {
         let command = self.flight.get(id).command;
         self.io.present.directives = command.directives;
@@ -308,6 +309,7 @@ impl Drive {
     }
 
     /// Plans request `id`. The caller must have set the present directives.
+    #[inline(always)]
     fn plan_command(&mut self, id: u32, kind: RequestKind, extent: Extent, verifier: &mut dyn Verifier) -> Result<()> {
         let gate = self.io.plan.gates.open();
         self.engine.watch(&mut self.io, gate, id);

@@ -341,6 +341,7 @@ impl Engine {
     }
 
     /// Handles read data that has left the die.
+    #[inline(always)]
     fn moved(&mut self, io: &mut Io, index: u32) {
         let pending = &self.pending[index];
         let (die, detailed) = (pending.die(), pending.detailed);
@@ -377,7 +378,7 @@ impl Engine {
     }
 
     /// Ends an operation and signals the gate.
-    #[inline]
+    #[inline(always)]
     fn end(&mut self, io: &mut Io, index: u32) {
         let Pending { kind, cause, order, signal, .. } = self.pending[index];
         let (die, reads) = (self.pending[index].die(), kind == OperationKind::Read);

@@ -21,7 +21,7 @@ pub struct Request {
     /// Arrival since the start of the workload, in nanoseconds; ignored by a closed loop. In a record of a trace, by
     /// the trace's clock.
     pub arrival: Nanos,
-    /// The command. Until [`Request::named`], its owner is the device, volume or stream of the workload, 0 without one.
+    /// The command. Until [`Request::name`], its owner is the device, volume or stream of the workload, 0 without one.
     pub command: Command,
     /// File by the source's [`FileNames`]; [`NO_FILE`] without a name.
     pub file: u32,
@@ -49,11 +49,12 @@ impl Request {
         self.command.directives.owner
     }
 
-    /// The request with its file as the owner, if the file has a name.
+    /// Makes the file of the request its owner, if the file has a name.
     #[inline]
-    #[must_use]
-    pub fn named(self) -> Request {
-        if self.file == NO_FILE { self } else { Request { command: self.command.of(self.file + 1), ..self } }
+    pub fn name(&mut self) {
+        if self.file != NO_FILE {
+            self.command.directives.owner = self.file + 1;
+        }
     }
 
     /// Offset and size in bytes.

@@ -107,7 +107,7 @@ function drawBlock(context, model, palette, { block, x, y, edge, marked, pulse, 
     }
     if (view.programs[number] > 1 && model.cells[number * width] !== FREE) {
       context.fillStyle = palette.text;
-      context.fillRect(x - 2, y + page * edge, 2, edge - 1);
+      context.fillRect(x - 4, y + page * edge, 4, edge - 1);
     }
     if (operation) drawOperation(context, operation, palette, { x, y: y + page * edge, wide, edge, pulse });
   }
@@ -168,9 +168,15 @@ export function drawAddresses(canvas, model, palette, { cursor, owners, isFocuse
   const [context] = prepare(canvas, rows * edge + 2);
   const width = shape.unit_bytes / shape.subpage_bytes;
   const live = new Map();
-  view.logical.forEach((logical, cell) => {
-    if (logical >= 0 && view.cells[cell] >= 0) live.set(Math.floor(logical / width), view.cells[cell]);
+  view.host?.forEach((owner, subpage) => {
+    if (owner >= 0) live.set(Math.floor(subpage / width), owner);
   });
+  // A file system places the data of the host at other addresses of flash.
+  if (!view.host) {
+    view.logical.forEach((logical, cell) => {
+      if (logical >= 0 && view.cells[cell] >= 0) live.set(Math.floor(logical / width), view.cells[cell]);
+    });
+  }
   for (let unit = 0; unit < units; unit++) {
     const x = (unit % columns) * edge + 1, y = Math.floor(unit / columns) * edge + 1;
     context.fillStyle = palette.free;
@@ -203,7 +209,9 @@ export function drawAmplification(canvas, points, palette) {
   const height = 120, [context, width] = prepare(canvas, height);
   const most = Math.max(2, ...points.map((point) => point.value)), end = Math.max(1, points.at(-1)?.requests ?? 1);
   const y = (value) => height - 6 - ((height - 16) * value) / most;
-  axes(context, palette, width, height, [0, 1, most].map((value) => [y(value), `${+value.toFixed(1)}`]));
+  const marks = most > 6 ? [1, most] : [0, 1, most];
+  axes(context, palette, width, height, marks.map((value) => [y(value), `${+value.toFixed(1)}`]));
+  if (!points.length) context.fillText("No write yet.", 52, height / 2);
   context.strokeStyle = palette.accent;
   context.lineWidth = 2;
   context.beginPath();

@@ -8,6 +8,7 @@ import { SCENES, SPARES, WORKLOADS } from "./scenes.js";
 const at = (id) => document.getElementById(id);
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 const FRAME_MS = { normal: 33, calm: 400 };
+const MOST_IN_FLIGHT = 32;
 const MEASURE_MS = 300;
 
 let core = null, catalogue = null, model = null, palette = colours();
@@ -48,21 +49,23 @@ function drive() {
 }
 
 function workload() {
-  return `${WORKLOADS[state.workload][1]},iodepth=${SCENES[scene].depth}`;
+  // Before the jobs, because a key after a name belongs to this job.
+  return `iodepth=${SCENES[scene].depth},${WORKLOADS[state.workload][1]}`;
 }
 
-// A new drive, with power cuts where the layer allows them. The core drops keys that the layer does not read.
+// A new drive, with power cuts where the layer allows them. The core drops keys that the layer does not read, and keeps
+// the present drive if it refuses the new one: returns its message then, else an empty text.
 function open() {
-  let opened = null, refused = null;
+  let opened = null, refused = "";
   for (const power_cuts of [true, false]) {
     try {
       opened = core.call({ do: "open", ...drive(), depth: SCENES[scene].depth, power_cuts });
       break;
     } catch (error) {
-      refused = error;
+      refused = error.message;
     }
   }
-  if (!opened) return problem(refused);
+  if (!opened) return refused;
   const { set } = opened.shape, hasVictims = set.some((each) => each.startsWith("ftl.victim="));
   at("victim").disabled = !hasVictims;
   const rule = hasVictims ? catalogue.victims.find((policy) => policy.name === state.victim).about : "";
@@ -75,10 +78,23 @@ function open() {
   at("cut").title = opened.shape.may_lose_power ? "" : "This layer takes no power cuts here.";
   cursor = null;
   play(false);
+  at("place").textContent = "\u00a0";
   measure();
   at("happening").textContent = `A new drive of ${size(opened.shape.bytes)}. Play, or step.`;
   showCommand();
   draw();
+  return "";
+}
+
+// Applies a setting, or keeps the present drive with the old setting.
+function change(name, value) {
+  const old = state[name];
+  state[name] = value;
+  const refused = open();
+  if (!refused) return;
+  state[name] = old;
+  at(name).value = old;
+  problem(`The drive is unchanged, because it cannot have this setting. ${refused}`);
 }
 
 function showCommand() {
@@ -115,7 +131,7 @@ function choose(number) {
   at("workload").value = state.workload;
   at("speed").value = chosen.speed;
   history.replaceState(null, "", `#scene=${scene + 1}`);
-  open();
+  problem(open());
   pace();
 }
 
@@ -132,7 +148,7 @@ function play(on) {
   playing = on && model !== null && !core?.failed;
   at("play").textContent = playing ? "Pause" : "Play";
   at("play").setAttribute("aria-pressed", playing);
-  at("log").setAttribute("aria-live", playing ? "off" : "polite");
+  for (const id of ["log", "happening"]) at(id).setAttribute("aria-live", playing ? "off" : "polite");
   if (playing) {
     last = performance.now();
     requestAnimationFrame(frame);
@@ -192,19 +208,17 @@ const LETTERS = { read: "R", program: "P", erase: "E" };
 
 function queues() {
   const rows = model.queues().map((queue, die) => {
-    const row = document.createElement("div"), name = document.createElement("b");
+    const row = document.createElement("div"), name = document.createElement("b"), count = document.createElement("em");
     name.textContent = `channel ${model.shape.channel_of_die[die]}, die ${die}`;
-    row.append(name);
-    for (const [, kind, cause, , block, page, stage] of queue.slice(0, 8)) {
+    count.textContent = queue.length || "idle";
+    row.append(name, count);
+    for (const [, kind, cause, , block, page, stage] of queue.slice(0, 12)) {
       const chip = document.createElement("span");
       chip.className = stage;
       chip.textContent = `${LETTERS[kind]} ${cause}`;
       chip.title = `${kind} of block ${block}${kind === "erase" ? "" : `, page ${page}`}: ${stage}`;
       row.append(chip);
     }
-    const rest = document.createElement("em");
-    rest.textContent = queue.length === 0 ? "idle" : queue.length > 8 ? `and ${queue.length - 8} more` : "";
-    row.append(rest);
     return row;
   });
   at("queues").replaceChildren(...rows);
@@ -236,7 +250,7 @@ function draw() {
   if (!model) return;
   drawn = performance.now();
   const pulse = calm.matches || !playing ? 0.5 : 0.5 + 0.5 * Math.sin(drawn / 150);
-  const owners = model.hot ? 2 : 1;
+  const owners = model.hot || jobs() ? 2 : 1;
   drawFlash(at("flash"), model, palette, { marked: marked(), pulse, owners });
   const isFocused = document.activeElement === at("addresses");
   drawAddresses(at("addresses"), model, palette, { cursor, owners, isFocused });
@@ -248,6 +262,8 @@ function draw() {
   if (model.happening) at("happening").textContent = model.happening;
   at("goal").textContent = reached ? "Reached." : "";
   describe();
+  // A screen reader would speak each change while the drive plays.
+  if (cursor !== null && !playing) describePlace();
 }
 
 function describe() {
@@ -257,11 +273,18 @@ function describe() {
     `${model.victims.size} victims, ${view.operations.length} operations under way`);
 }
 
+// Names of the workload's jobs, if the picture tells them apart.
+function jobs() {
+  return state.workload === SCENES[scene].workload ? SCENES[scene].jobs : undefined;
+}
+
 function legend() {
-  const data = model?.hot ? [["cold", colourOf(0, palette)], ["hot", colourOf(1, palette)]]
-    : [["written by the workload", colourOf(0, palette)], ["written before", palette.other]];
+  const names = model?.hot ? ["cold", "hot"] : jobs() ?? ["written by the workload"];
+  const data = names.map((name, owner) => [name, colourOf(owner, palette)]);
+  if (!model?.hot && SCENES[scene].precondition !== "none") data.push(["written before", palette.other]);
   const rest = [["written by you", palette.user], ["stale", palette.stale], ["empty", palette.free]];
-  const entries = model?.shape.has_files ? [["newest copy", palette.other], ...rest.slice(1)] : [...data, ...rest];
+  if (model?.shape.has_files) data.splice(0, 9, ["newest copy", palette.other]);
+  const entries = [...data, ...rest.slice(model?.shape.has_files ? 1 : 0), ["padding", palette.dim]];
   const spans = entries.map(([text, colour]) => {
     const span = document.createElement("span"), box = document.createElement("i");
     box.style.background = colour;
@@ -269,7 +292,8 @@ function legend() {
     return span;
   });
   const frames = document.createElement("span");
-  frames.textContent = "blue frame: open block; red frame: victim; dashes: operation that waits";
+  frames.textContent = "blue frame: open block; red frame: victim; dashes: operation that waits; bar: page " +
+    "programmed twice; v: valid subpages; e: erases";
   frames.style.whiteSpace = "normal";
   at("legend").replaceChildren(...spans, frames);
 }
@@ -279,11 +303,17 @@ function legend() {
 function place(unit) {
   const { units } = grid(at("addresses"), model.shape);
   cursor = Math.max(0, Math.min(units - 1, unit));
+  describePlace();
+}
+
+function describePlace() {
   const copies = [...marked()], { unit_bytes: bytes, subpages_per_page: width, pages_per_block: pages } = model.shape;
   const [cell] = copies, page = Math.floor(cell / width);
   const where = model.shape.has_files ? "placed by the file system" : copies.length
     ? `block ${Math.floor(page / pages)}, page ${page % pages}` : "not on flash";
-  at("place").textContent = `Address ${size(cursor * bytes)}: ${where}.`;
+  const full = model.view.in_flight < MOST_IN_FLIGHT ? ""
+    : ` ${MOST_IN_FLIGHT} requests are in flight. Play, or step, before you send more.`;
+  at("place").textContent = `Address ${size(cursor * bytes)}: ${where}.${full}`;
 }
 
 function send() {
@@ -305,7 +335,8 @@ function pointer(event) {
   if (unit === null || unit === undefined) return;
   place(unit);
   if (event.buttons & 1 || event.type === "pointerdown") {
-    if (!dragged.has(unit) && model.view.in_flight < 32) {
+    if (dragged.has(unit)) return;
+    if (model.view.in_flight < MOST_IN_FLIGHT) {
       dragged.add(unit);
       return send();
     }
@@ -367,12 +398,15 @@ function listen() {
   at("scene").onchange = () => choose(Number(at("scene").value));
   for (const name of ["layer", "victim", "spare", "workload"]) {
     at(name).onchange = () => {
-      state[name] = name === "workload" ? Number(at(name).value) : at(name).value;
-      open();
+      change(name, name === "workload" ? Number(at(name).value) : at(name).value);
     };
   }
   at("addresses").addEventListener("pointerdown", (event) => (dragged.clear(), pointer(event)));
-  at("addresses").addEventListener("pointermove", pointer);
+  at("addresses").addEventListener("pointermove", (event) => {
+    // A browser gathers the moves of a frame.
+    const moves = event.getCoalescedEvents?.() ?? [];
+    for (const move of moves.length ? moves : [event]) pointer(move);
+  });
   at("addresses").addEventListener("keydown", keys);
   at("addresses").addEventListener("blur", draw);
   document.addEventListener("keydown", shortcut);
@@ -400,7 +434,9 @@ async function begin() {
   const asked = Number(/scene=(\d+)/.exec(location.hash)?.[1] ?? 1) - 1;
   choose(asked >= 0 && asked < SCENES.length ? asked : 0);
   // For tests: the present model and core.
-  window.lab = { core, get model() { return model; }, state, choose, get reached() { return reached; }, measure };
+  window.lab = {
+    core, state, choose, drive, measure, get model() { return model; }, get reached() { return reached; },
+  };
 }
 
 begin();

@@ -76,8 +76,9 @@ export class Model {
     this.view = this.coloured(view);
     view.planned.forEach((operation) => this.plan(operation, before, view));
     view.ended.forEach(([operation, time]) => this.end(operation, time));
+    const noted = view.cut ? view.completed.filter((request) => request.status === "done") : view.completed;
+    noted.forEach((request) => this.complete(request));
     if (view.cut) this.cut(view);
-    view.completed.forEach((request) => this.complete(request));
     this.busy.clear();
     this.erasing.clear();
     for (const operation of view.operations) {

@@ -70,9 +70,10 @@ def _lines(axes: "Axes", data: pl.DataFrame, choice: Choice) -> None:
     for at, name in enumerate(names):
         rows = data.filter(pl.col("series") == name)
         dense = rows.height > _MARKED
+        is_noisy = dense and choice.kind == "time"  # marks of a noisy line look like points of their own
         look = {
             "color": COLOURS[at % len(COLOURS)], "linestyle": DASHES[at % len(DASHES)],
-            "marker": MARKERS[at % len(MARKERS)], "label": name,
+            "marker": "" if is_noisy else MARKERS[at % len(MARKERS)], "label": name,
             "markevery": max(1, rows.height // _MARKED) if dense else 1, "fillstyle": "none",
         }  # fmt: skip
         xs, ys = rows["x"].to_list(), rows["y"].to_list()
@@ -136,7 +137,8 @@ def _heat(axes: "Axes", data: pl.DataFrame, _choice: Choice) -> None:
             value = found.get((name, place))
             if value is not None:
                 colour = "white" if value > middle else "black"
-                axes.text(column, row, f"{value:.3g}", ha="center", va="center", color=colour, fontsize="x-small")
+                text = f"{value:#.3g}".rstrip(".")
+                axes.text(column, row, text, ha="center", va="center", color=colour, fontsize="x-small")
 
 
 def _short(place: object) -> str:

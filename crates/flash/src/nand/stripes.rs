@@ -206,9 +206,8 @@ impl Stripes {
 
     /// Whether `stripe` can have no parity: a data page replaces it, or its die has failed.
     fn is_bare(&self, stripe: u32) -> bool {
-        let taken = (0..self.data).any(|place| {
-            self.swapped[stripe as usize] && self.dead[self.die(stripe, self.home(stripe, place)) as usize]
-        });
+        let is_dead = |place| self.dead[self.die(stripe, self.home(stripe, place)) as usize];
+        let taken = self.swapped[stripe as usize] && (0..self.data).any(is_dead);
         taken || self.dead[self.die(stripe, self.parity_member(stripe)) as usize]
     }
 

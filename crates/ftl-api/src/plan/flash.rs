@@ -89,6 +89,7 @@ impl Io {
     }
 
     /// Sends one command that transfers only the wanted code words. With them, `subpages` subpages cross the host link.
+    #[inline(always)]
     fn read_words(&mut self, read: Read, command: ReadCommand, subpages: u32) -> Flash<()> {
         let part = self.nand.part();
         let moved = read.words.count_ones() * part.word_bytes;

@@ -285,15 +285,14 @@ impl Io {
         if self.nand.is_bare(parity) {
             rain.open.remove(&parity);
         } else {
-            let mut open = rain.open.remove(&parity).unwrap_or_else(|| self.nothing());
-            self.add(&mut open, program.ppn - data.start, program.data);
+            let open = rain.open.entry(parity).or_insert_with(|| self.nothing());
+            self.add(open, program.ppn - data.start, program.data);
             if self.plan.gates.is_open(program.after) {
                 open.after.push(program.after);
             }
             if program.from_host || self.present.is_from_host(program.cause) {
                 open.data_at = open.data_at.max(self.present.data_at);
             }
-            rain.open.insert(parity, open);
         }
         self.rain = Some(rain);
         if last { self.close_stripe(parity) } else { Ok(()) }

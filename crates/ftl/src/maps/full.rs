@@ -13,7 +13,7 @@ pub struct FullMap(Vec<u32>);
 const NOTHING: u32 = !UNMAPPED;
 
 /// Entries per step of the search for entries.
-const PIECE: usize = 1024;
+const PIECE: usize = 16;
 
 impl State for FullMap {
     fn save(&self, out: &mut Vec<u8>) {
@@ -38,16 +38,12 @@ impl FullMap {
     /// The first mapped unit from `unit` on, or the number of units. Searches piece by piece.
     #[cold]
     fn skip_nothing(&self, unit: usize) -> u32 {
-        let mut first = unit;
-        while let Some(piece) = self.0.get(first..).filter(|rest| !rest.is_empty()) {
-            let piece = &piece[..piece.len().min(PIECE - first % PIECE)];
-            if piece.iter().fold(0, |any, &entry| any | entry) != 0 {
-                break;
-            }
-            first += piece.len();
-        }
-        let entries = self.0.get(first..).unwrap_or_default();
-        (first + entries.iter().position(|&entry| entry != NOTHING).unwrap_or(0)) as u32
+        let rest = self.0.get(unit..).unwrap_or_default();
+        let (pieces, _) = rest.as_chunks::<PIECE>();
+        let empty = pieces.iter().take_while(|piece| piece.iter().fold(0, |any, &entry| any | entry) == 0).count();
+        let from = empty * PIECE;
+        let more = rest[from..].iter().position(|&entry| entry != NOTHING).unwrap_or(rest.len() - from);
+        (self.0.len() - rest.len() + from + more) as u32
     }
 
     /// Bytes in DRAM.

@@ -90,7 +90,7 @@ pub struct Served<'a> {
     mounted: Option<Mounted>,
     /// Memory for the bytes of large writes.
     incoming: Incoming,
-    /// The owner of the next requests: their queue at the server.
+    /// The owner of the next requests that are served alone: their queue at the server.
     owner: u32,
 }
 
@@ -225,7 +225,8 @@ impl<'a> Served<'a> {
         self.record = Some(Record { recorder, arrival: 0, requests: 0, ended: None });
     }
 
-    /// Sets the queue of later requests, a stream of the host, and if the drive has no time, their `arrival`.
+    /// Sets the queue of later requests that are served alone, a stream of the host, and if the drive has no time,
+    /// their `arrival`.
     pub fn set_queue(&mut self, queue: u32, arrival: Nanos) {
         self.owner = queue;
         if let Some(record) = &mut self.record {

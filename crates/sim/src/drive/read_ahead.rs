@@ -141,14 +141,16 @@ impl Streams {
 
     /// Begins a stream that expects sector `next`, in place of the one idle for longest if there are too many.
     fn begin(&mut self, io: &mut Io, next: u64) {
-        let stream = Stream { next, ahead: 0, used: self.requests, held: VecDeque::new() };
+        let used = self.requests;
         if self.streams.len() < self.settings.streams as usize {
-            self.streams.push(stream);
+            self.streams.push(Stream { next, ahead: 0, used, held: VecDeque::new() });
             return;
         }
-        let oldest = (0..self.streams.len()).min_by_key(|&index| self.streams[index].used).expect("there is a stream");
+        let oldest =
+            self.streams.iter().enumerate().min_by_key(|(_, stream)| stream.used).expect("there is a stream").0;
         self.drop_pages(io, oldest, self.streams[oldest].held.len());
-        self.streams[oldest] = stream;
+        let stream = &mut self.streams[oldest];
+        (stream.next, stream.ahead, stream.used) = (next, 0, used);
     }
 
     /// Serves the subpages `wanted` from the page that holds the first. If a host reads them, they cross the host link
@@ -211,10 +213,9 @@ impl Streams {
         }
         Ok(())
     }
-}
 
-impl ReadAhead for Streams {
-    fn read(&mut self, io: &mut Io, extent: Extent, layer: ReadLayer<'_>) -> Flash<()> {
+    /// Serves the read of `extent` from the buffered pages, and missing parts by `layer`.
+    fn read_held(&mut self, io: &mut Io, extent: Extent, layer: ReadLayer<'_>) -> Flash<()> {
         let (first, end) = span(io, extent);
         let (mut missing, mut lsn) = (first, first);
         while lsn < end {
@@ -229,12 +230,25 @@ impl ReadAhead for Streams {
             self.deliver_held(io, wanted.clone());
             (missing, lsn) = (wanted.end, wanted.end);
         }
-        read_missing(io, extent, missing..end, layer)?;
+        read_missing(io, extent, missing..end, layer)
+    }
+}
+
+impl ReadAhead for Streams {
+    fn read(&mut self, io: &mut Io, extent: Extent, layer: ReadLayer<'_>) -> Flash<()> {
+        if self.pages == 0 {
+            layer(io, extent)?
+        } else {
+            self.read_held(io, extent, layer)?
+        }
         let Some((stream, range)) = self.follow(io, extent) else { return Ok(()) };
         self.read_pages(io, stream, range, layer)
     }
 
     fn forget(&mut self, io: &mut Io, first: u32, end: u32) {
+        if self.pages == 0 {
+            return;
+        }
         for index in 0..self.streams.len() {
             for held in &mut self.streams[index].held {
                 for lsn in first.max(held.subpages.start)..end.min(held.subpages.end) {

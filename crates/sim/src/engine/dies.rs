@@ -364,6 +364,7 @@ impl Engine {
     }
 
     /// The array has sensed the newest read of `die`.
+    #[inline(always)]
     pub(super) fn sensed(&mut self, io: &Io, die: u32) {
         let state = &mut self.hardware.dies[die as usize];
         let (batch, moves) = match (&mut state.front, &mut state.back) {
@@ -390,6 +391,7 @@ impl Engine {
     }
 
     /// Transfers the data of the front batch over the bus.
+    #[inline(always)]
     fn move_front(&mut self, io: &Io, die: u32) {
         let now = self.now;
         let state = &self.hardware.dies[die as usize];
@@ -417,7 +419,7 @@ impl Engine {
     }
 
     /// Replaces the front batch, which has left the die, by the batch behind.
-    #[inline]
+    #[inline(always)]
     fn next_batch(&mut self, io: &Io, die: u32) {
         let state = &mut self.hardware.dies[die as usize];
         if state.back.is_none() {

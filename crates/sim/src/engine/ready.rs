@@ -107,7 +107,7 @@ impl Engine {
     }
 
     /// Adds operation `index` with number `order`, for `plane` of `die`, to the ready operations of `class`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn join_ready(&mut self, index: u32, order: u64, (die, plane): (u32, u32), class: usize, step: bool) {
         self.pending[index].ready_at = self.now;
         let turn = turn_of(order, class, step);

@@ -332,6 +332,7 @@ impl FioSource {
     }
 
     /// The next read of what was written, if due before the next request.
+    #[inline(always)]
     fn read_back(&mut self, now: Option<Nanos>) -> Option<Request> {
         if !self.reads.as_ref()?.is_reading() {
             let is_due = self.reads.as_ref()?.is_due();
@@ -358,7 +359,7 @@ impl FioSource {
     }
 
     /// Draws the next request unless already drawn; false at the end.
-    #[inline]
+    #[inline(always)]
     fn fetch(&mut self, now: Option<Nanos>) -> bool {
         if self.fetched.is_none() && self.requests_left > 0 {
             self.fetched = match &self.schedule {
@@ -408,7 +409,7 @@ impl FioSource {
         (kind, sector, sectors)
     }
 
-    #[inline]
+    #[inline(always)]
     fn draw_extent(&mut self, direction: usize) -> (u64, u32) {
         let lane = &mut self.lanes[direction];
         let size = lane.draw_size(&mut self.size_rng);

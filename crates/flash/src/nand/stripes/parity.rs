@@ -58,10 +58,11 @@ impl Nand {
         if state.bad || state.torn || self.programs(ppn) > 0 || stripes.is_bare(ppn - stripes.pages) {
             return false;
         }
+        // Pages from the next one on are erased, and so is the parity of their stripes.
         let (on, page) = stripes.place(ppn);
-        let first = block * self.geometry.pages_per_block;
-        let later = (first + (page + 1) * stripes.data..first + self.geometry.pages_per_block)
-            .chain(ppn + 1..self.parity_of(block).end);
+        let (first, parity) = (block * self.geometry.pages_per_block, self.parity_of(block).start);
+        let later = (first + (page + 1) * stripes.data..first + state.next_page)
+            .chain(ppn + 1..parity + state.next_page.div_ceil(stripes.data));
         later.filter(|&later| self.programs(later) > 0).all(|later| stripes.place(later).0 != on)
     }
 

@@ -83,13 +83,12 @@ impl Served<'_> {
         if self.is_worn_out() { 0 } else { self.session.drive.outstanding() }
     }
 
-    /// Submits `command` now, with the bytes of a write.
+    /// Submits `command` now, with its directives and the bytes of a write.
     ///
     /// # Errors
     /// [`Failure`]: this request is refused. [`Failure::PowerLost`], and the first [`Failure::WornOut`], refuse all
     /// requests in flight.
-    pub fn submit(&mut self, command: Command, bytes: Vec<u8>) -> Reply<Submitted> {
-        let mut command = command.of(self.owner);
+    pub fn submit(&mut self, mut command: Command, bytes: Vec<u8>) -> Reply<Submitted> {
         self.session.classify(&[self.now()], std::slice::from_mut(&mut command));
         let Command { kind, extent, .. } = command;
         assert!(kind == RequestKind::Flush || extent.sectors > 0, "a request covers a sector");

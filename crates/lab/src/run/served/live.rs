@@ -5,7 +5,7 @@ use super::Served;
 use crate::metrics::snapshots::{BlockMap, Snapshots};
 use crate::metrics::summary::Summary;
 use palimpsest_flash::geometry::Geometry;
-use palimpsest_flash::nand::TORN;
+use palimpsest_flash::nand::{TORN, UNWRITTEN};
 use palimpsest_sim::engine::present::Present;
 
 impl Served<'_> {
@@ -40,9 +40,9 @@ impl Served<'_> {
         Snapshots::new(&self.resolved.drive.geometry).map(&drive.io.nand, &*drive.ftl)
     }
 
-    /// Shape of the drive.
+    /// Shape of the flash.
     pub fn geometry(&self) -> &Geometry {
-        &self.resolved.drive.geometry
+        self.session.drive.io.nand.physical()
     }
 
     /// The flash operations that have not ended, in the order of planning.
@@ -53,28 +53,52 @@ impl Served<'_> {
     /// The present state of all pages, with planned operations. Takes time in proportion to the pages of the drive.
     pub fn pages(&self) -> Pages {
         let (nand, geometry) = (&self.session.drive.io.nand, self.geometry());
-        let mut valid = vec![0; geometry.blocks() as usize];
-        let is_counted = self.session.drive.ftl.count_valid(&mut valid);
-        let subpages = 0..geometry.subpages() as u32;
-        let logical: Vec<u32> = subpages.clone().map(|psn| nand.logical(psn)).collect();
-        // The newest copy of each logical subpage.
+        let width = geometry.subpages_per_page;
+        let (blocks, cells) = (geometry.blocks() as usize, (geometry.pages() * u64::from(width)) as usize);
+        let mut found = Pages {
+            programs: vec![0; geometry.pages() as usize],
+            logical: vec![UNWRITTEN; cells],
+            is_newest: vec![false; cells],
+            valid: None,
+            erases: vec![0; blocks],
+            bad: vec![false; blocks],
+        };
+        // The newest copy of each logical subpage: its sequence number, and its place on the drive.
         let mut newest = std::collections::BTreeMap::new();
-        for psn in subpages.filter(|&psn| logical[psn as usize] < TORN) {
-            let place = newest.entry(logical[psn as usize]).or_insert(psn);
-            if nand.sequence(psn) >= nand.sequence(*place) {
-                *place = psn;
+        for ppn in 0..nand.all_pages() as u32 {
+            let (block, page) = nand.place(ppn);
+            let at = block * geometry.pages_per_block + page;
+            found.programs[at as usize] = nand.programs(ppn);
+            for subpage in 0..width {
+                let (psn, place) = (ppn * width + subpage, (at * width + subpage) as usize);
+                let logical = nand.logical(psn);
+                found.logical[place] = logical;
+                if logical < TORN {
+                    let best = newest.entry(logical).or_insert((0, place));
+                    *best = (*best).max((nand.sequence(psn), place));
+                }
             }
         }
-        let mut is_newest = vec![false; logical.len()];
-        newest.into_values().for_each(|psn| is_newest[psn as usize] = true);
-        Pages {
-            programs: (0..geometry.pages() as u32).map(|page| nand.programs(page)).collect(),
-            logical,
-            is_newest,
-            valid: is_counted.then_some(valid),
-            erases: (0..geometry.blocks()).map(|block| nand.erases(block)).collect(),
-            bad: (0..geometry.blocks()).map(|block| nand.is_bad(block)).collect(),
+        newest.into_values().for_each(|(_, place)| found.is_newest[place] = true);
+        for block in 0..nand.geometry().blocks() {
+            for member in nand.members(block) {
+                found.erases[member as usize] = nand.erases(block);
+                found.bad[member as usize] = nand.is_bad(block);
+            }
         }
+        found.valid = self.valid(&found.is_newest);
+        found
+    }
+
+    /// Valid subpages by block of the drive, if the layer counts them.
+    fn valid(&self, is_newest: &[bool]) -> Option<Vec<u32>> {
+        let nand = &self.session.drive.io.nand;
+        let mut valid = vec![0; nand.geometry().blocks() as usize];
+        let is_counted = self.session.drive.ftl.count_valid(&mut valid);
+        // A layer counts the valid subpages of a superblock.
+        let of_block = self.geometry().subpages_per_block() as usize;
+        let newest = || is_newest.chunks(of_block).map(|of| of.iter().filter(|&&is_newest| is_newest).count() as u32);
+        is_counted.then(|| if nand.has_stripes() { newest().collect() } else { valid })
     }
 }
 
@@ -87,7 +111,7 @@ pub struct Pages {
     pub logical: Vec<u32>,
     /// By subpage: the newest copy of a logical subpage. Stays true after a trim.
     pub is_newest: Vec<bool>,
-    /// By block: valid subpages; `None` if the layer does not count them.
+    /// By block: valid subpages, on a drive with superblocks the newest ones; `None` if the layer does not count them.
     pub valid: Option<Vec<u32>>,
     /// By block: erases.
     pub erases: Vec<u32>,

@@ -189,10 +189,6 @@ impl Device for Disk<'_> {
         Some(self.held[contents[0].value as usize].clone())
     }
 
-    fn reading(&self, _channel: u32) -> bool {
-        false
-    }
-
     fn wear(&self, channel: u32) -> u64 {
         self.trims[channel as usize]
     }

@@ -36,9 +36,9 @@ impl Addresses {
 }
 
 impl Session<'_> {
-    /// The request of the workload on this drive: scales its time, checks its address, and names its owner.
+    /// Makes `request` of the workload one of this drive: scales its time, checks its address, and names its owner.
     #[inline(always)]
-    pub(super) fn prepare(&mut self, source: &mut dyn Source, request: Request) -> Result<Request> {
+    pub(super) fn prepare(&mut self, source: &mut dyn Source, request: &mut Request) -> Result<()> {
         if self.intake.taken == 0 {
             self.addresses.clock_zero = request.arrival;
         }
@@ -46,7 +46,8 @@ impl Session<'_> {
         let since = request.arrival.saturating_sub(self.addresses.clock_zero);
         let arrival = if self.config.host.speedup == 1.0 { since } else { self.sped_up(since) };
         self.check_arrival(source, arrival)?;
-        let mut request = Request { arrival, ..request.named() };
+        request.arrival = arrival;
+        request.name();
         if !self.addresses.contain(request.extent) && request.kind != RequestKind::Flush {
             request.command.extent = self.fold(source, request.extent)?;
         }
@@ -54,7 +55,7 @@ impl Session<'_> {
         if request.directives.zone != ZoneAction::None {
             self.expect_zones(source)?;
         }
-        Ok(request)
+        Ok(())
     }
 
     // A separate function, so that the common case has no division.
@@ -64,8 +65,8 @@ impl Session<'_> {
     }
 
     /// Adds the file groups of `request` to the drive, if the file is new and has a name.
-    #[inline]
-    fn add_file_groups(&mut self, source: &dyn Source, request: Request) {
+    #[inline(always)]
+    fn add_file_groups(&mut self, source: &dyn Source, request: &Request) {
         let groups = &mut self.drive.io.file_groups;
         let known = (groups.len() as u32).max(1);
         if request.file != NO_FILE

@@ -73,10 +73,10 @@ impl Session<'_> {
         while self.intake.length < AHEAD {
             let next = if self.classifies { self.next_classified(source)? } else { self.read_next(source)? };
             let Some(request) = next else { return Ok(()) };
-            self.foresee(request.extent, false);
             let place = self.intake.at(self.intake.length);
             self.intake.ring[place] = request;
             self.intake.length += 1;
+            self.foresee(request.extent, false);
         }
         Ok(())
     }
@@ -87,7 +87,9 @@ impl Session<'_> {
         if self.intake.taken >= self.options.requests.unwrap_or(u64::MAX) {
             return Ok(None);
         }
-        source.next_request()?.map(|request| self.prepare(source, request)).transpose()
+        let Some(mut request) = source.next_request()? else { return Ok(None) };
+        self.prepare(source, &mut request)?;
+        Ok(Some(request))
     }
 
     /// As [`Self::read_next`], with a class. The workload is read up to [`CLASSIFIED`] requests ahead.

@@ -53,8 +53,9 @@ impl Session<'_> {
     }
 
     /// Serves a request of preconditioning that has a file.
-    pub(in crate::run) fn count_request(&mut self, source: &mut dyn Source, request: Request) -> Result<()> {
-        let mut command = request.named().command;
+    pub(in crate::run) fn count_request(&mut self, source: &mut dyn Source, mut request: Request) -> Result<()> {
+        request.name();
+        let mut command = request.command;
         if !self.addresses.contain(command.extent) {
             command.extent = self.fold(source, command.extent)?;
         }

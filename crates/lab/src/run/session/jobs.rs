@@ -49,14 +49,14 @@ impl Session<'_> {
             jobs.restart(job);
         }
         Ok(match due {
-            Due::Request(request) => {
+            Due::Request(mut request) => {
                 *left -= 1;
-                let mut prepared = self.prepare(source, request)?;
-                self.classify(&[now], std::slice::from_mut(&mut prepared.command));
                 let arrival = self.scaled(request.arrival, 1.0 / self.config.host.speedup).min(now);
+                self.prepare(source, &mut request)?;
+                self.classify(&[now], std::slice::from_mut(&mut request.command));
                 self.intake.submitted += 1;
-                self.tally(prepared.command);
-                Due::Request(Request { arrival, ..prepared })
+                self.tally(request.command);
+                Due::Request(Request { arrival, ..request })
             }
             Due::At(time) => {
                 // Rounding must not stop the clock.

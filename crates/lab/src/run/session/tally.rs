@@ -80,6 +80,7 @@ impl Tally {
 
 impl Session<'_> {
     /// Counts `command`.
+    #[inline(always)]
     pub(in crate::run) fn tally(&mut self, Command { kind, extent, directives }: Command) {
         let bytes = u64::from(extent.sectors) * SECTOR_BYTES;
         let covered = |sectors: Divisor| match extent.sectors {
