@@ -21,7 +21,7 @@ SYSTEM = "/usr/bin:/bin"
 
 
 def rust() -> str | None:
-    """The Rust tool among the system's programs, with which nobody is a stranger."""
+    """The Rust tool among the programs of the system, which a stranger would not have."""
     return next((tool for tool in ("cargo", "rustc") if shutil.which(tool, path=SYSTEM)), None)
 
 
