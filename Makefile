@@ -166,6 +166,7 @@ live: ## the simulator as WebAssembly for palimpsest live, and for the lab in th
 
 define build-wheel
 @rm -rf $(2)
+@$(PY) tools/sbom.py
 $(AT_WORK) "wheel: building the $(1)" $(BIN)/maturin build --profile $(1) --locked --quiet --out $(2)
 endef
 
@@ -186,8 +187,9 @@ $(BIN)/uv pip compile $(1) --constraint requirements/dev.lock --python-version 3
 endef
 
 clean: ## removes all build products, .venv included
-	rm -rf .venv target site dist results docs/reference.md docs/tour.md docs/pacing.md docs/standings.md \
-		docs/plotly.min.js docs/live $(LIVE) docs/images/wom-codes.svg docs/images/gallery-*.svg .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv target site dist results LICENCES.md docs/reference.md docs/tour.md docs/pacing.md \
+		docs/standings.md docs/plotly.min.js docs/live $(LIVE) docs/images/wom-codes.svg docs/images/gallery-*.svg \
+		.pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find python tests tools \( -name __pycache__ -o -name '*.so' \) -prune -exec rm -rf {} +
 
 # An existing .venv is used unchanged if its Python is new enough.

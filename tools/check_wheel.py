@@ -2,8 +2,8 @@
 
 The environment is new, without site packages of others, and PATH has no Rust toolchain. Packages are pinned by
 requirements/runtime.lock and extras.lock, with hashes. All programs run in a folder outside the project.
-`--everywhere` repeats the demo with each Python from 3.11 in PATH, in a path with spaces, without HOME, and as another
-user; the last line names checks that need another machine.
+`--everywhere` does the tutorials that need no Rust, and repeats the demo with each Python from 3.11 in PATH or of
+pyenv, in a path with spaces, without HOME, and as another user; the last line names checks that need another machine.
 """
 
 import json
@@ -17,6 +17,8 @@ import time
 import venv
 from collections.abc import Iterator
 from pathlib import Path
+
+import tutorials
 
 _ROOT = Path(__file__).resolve().parent.parent
 _UV = Path(sys.executable).with_name("uv")
@@ -161,17 +163,27 @@ def demo(environment: Environment) -> float:
 
 
 def pythons() -> Iterator[str]:
-    """Each Python from 3.11 in PATH that starts."""
+    """Each Python from 3.11 in PATH or of pyenv that starts."""
+    versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions").glob("3.*/bin")
+    path = os.pathsep.join([*map(str, versions), os.environ["PATH"]])
     for minor in range(11, 20):
-        program = shutil.which(f"python3.{minor}")
+        program = shutil.which(f"python3.{minor}", path=path)
         if program and subprocess.run([program, "-V"], capture_output=True).returncode == 0:
             yield program
 
 
-def everywhere(wheel: Path, folder: Path) -> str:
-    """Repeats the demo in other environments; returns which ones."""
-    done, left = [], []
+def everywhere(wheel: Path, folder: Path, first: Environment) -> str:
+    """Does the tutorials in the first environment, and repeats the demo in others; returns which ones."""
     folder.chmod(0o755)
+    done, left = [], []
+    if tool := tutorials.rust():
+        left.append(f"the tutorials ({tool} is in {tutorials.SYSTEM})")
+    else:
+        stranger = folder / "stranger"
+        stranger.mkdir()
+        variables = {key: value for key, value in first.variables.items() if key != "PALIMPSEST_NO_CACHE"}
+        commands = tutorials.do(stranger, variables | {"HOME": str(stranger)})
+        done.append(f"{commands} commands of the tutorials")
     for program in pythons():
         name = Path(program).name
         environment = Environment(folder / f"with spaces {name}", program)
@@ -208,7 +220,7 @@ def main() -> None:
         if not environment.call("palimpsest", "--version").endswith("(dev build)\n"):
             assert seconds <= _LONGEST, f"the demo took {seconds:.0f} s; expected at most {_LONGEST}"
         use_extras(environment)
-        more = everywhere(wheel, folder) if "--everywhere" in sys.argv else ""
+        more = everywhere(wheel, folder, environment) if "--everywhere" in sys.argv else ""
     size = wheel.stat().st_size / 2**20
     print(
         f"wheel: {wheel.name} ({size:.1f} MiB, {installed:.0f} MB installed) runs without a Rust toolchain; "

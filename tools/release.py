@@ -1,7 +1,8 @@
 """Builds and checks the files that a release publishes, in dist/: `make release`, or `python tools/release.py STEP...`.
 
 Each step is one function, which returns a line about its result. A step that this machine cannot do raises Skipped
-with the reason; the last line names these steps. A step that fails ends the release. Nothing is published.
+with the reason; a step whose result this machine cannot try returns Untried. The last lines name both. A step that
+fails ends the release. Nothing is published.
 Ignored: wheels of macOS and Windows, which `.github/workflows/wheels.yml` builds and no one has run.
 """
 
@@ -10,15 +11,19 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
+import struct
 import subprocess
 import sys
+import tempfile
 import tomllib
+import venv
+import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
-from sbom import components, document, licences
+from sbom import document, of_release, write_licences
 
 ROOT = Path(__file__).resolve().parent.parent
 DIST = ROOT / "dist"
@@ -30,12 +35,20 @@ WHEELS = {
     "wheel-arm-musl": ("aarch64-unknown-linux-musl", "musllinux_1_2"),
 }
 """Target and tag of the wheel of a step. All are linked by zig, because the C library of this machine is newer."""
+PROFILE = os.environ.get("RELEASE_PROFILE", "release")
+ELF_MACHINES = {"x86_64": 62, "aarch64": 183}
+WORKLOAD = "rw=randrw,bs=4k,n=20k,iodepth=8"
+LIVE = "palimpsest/live/palimpsest.wasm.gz"
 CRATES = ("flash", "ftl-api", "wom", "ftl", "fs", "layer", "sim", "workload", "lab", "check", "drive", "server", "py")
 """The crates in the order of publishing: each after the crates that it uses."""
 
 
 class Skipped(Exception):
     """A step that this machine cannot do, with the reason."""
+
+
+class Untried(str):
+    """The line of a step whose result this machine cannot try, with the reason in it."""
 
 
 def call(*command: str | Path, **variables: str) -> str:
@@ -77,13 +90,51 @@ def wheel(target: str, tag: str) -> str:
     tool("ziglang")
     if not has_target(target):
         raise Skipped(f"the toolchain has no {target} (`rustup target add {target}`)")
-    profile = os.environ.get("RELEASE_PROFILE", "release")
-    call(*maturin, "build", "--profile", profile, "--locked", "--quiet", "--zig", "--target", target,
-         "--compatibility", tag, "--out", DIST)  # fmt: skip
+    write_licences(of_release())
+    # maturin looks for the package ziglang in the Python of PATH.
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    call(*maturin, "build", "--profile", PROFILE, "--locked", "--quiet", "--zig", "--target", target,
+         "--compatibility", tag, "--out", DIST, PATH=path)  # fmt: skip
     named = f"palimpsest_ssd-{version()}-cp311-abi3-{tag}_{target.partition('-')[0]}.whl"
     if not (found := [each for each in DIST.glob("*.whl") if re.fullmatch(_tagged(named), each.name)]):
         raise SystemExit(f"release: expected {named} in dist/, found {', '.join(each.name for each in DIST.iterdir())}")
-    return f"{found[0].name}, {found[0].stat().st_size / 2**20:.1f} MiB"
+    contents(found[0], target.partition("-")[0])
+    line = f"{found[0].name}, {found[0].stat().st_size / 2**20:.1f} MiB"
+    if target == MACHINE:
+        return line
+    variable = f"PYTHON_{target.replace('-unknown-linux', '').replace('-', '_').upper()}"
+    if (python := os.environ.get(variable)) is None:
+        return Untried(f"{line}, not run: {variable} names no Python of {target}, such as one in an emulator")
+    return f"{line}, run by {variable}: {run_by(shlex.split(python), found[0])}"
+
+
+def run_by(python: Sequence[str], path: Path) -> str:
+    """Runs the command of a wheel by the Python of another machine; returns the requests that it simulated."""
+    version = call(*python, "-c", "import sys; print('%d%d' % sys.version_info[:2])").strip()
+    platform = path.stem.split("-")[-1].split(".")[-1]
+    with tempfile.TemporaryDirectory() as folder:
+        call(sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", folder,
+             "--only-binary", ":all:", "--platform", platform, "--python-version", version, path)  # fmt: skip
+        ran = call(*python, "-m", "palimpsest", "run", "--ssd", "mga-16k", "--workload", WORKLOAD, "--precondition",
+                   "none", "--json", PYTHONPATH=folder)  # fmt: skip
+    requests = json.loads(ran)["requests"]
+    return f"{requests['read']} reads, {requests['write']} writes"
+
+
+def contents(path: Path, machine: str) -> None:
+    """Checks that a wheel has the module of a machine and the licences, and the live lab if the checkout has it."""
+    with zipfile.ZipFile(path) as packed:
+        names = set(packed.namelist())
+        texts = f"palimpsest_ssd-{version()}.dist-info/licenses/"
+        wanted = {"palimpsest/_core.abi3.so", f"{texts}LICENSE", f"{texts}LICENCES.md"}
+        if (ROOT / "python" / LIVE).is_file():
+            wanted.add(LIVE)
+        if missing := sorted(wanted - names):
+            raise SystemExit(f"release: {path.name} lacks {', '.join(missing)}")
+        with packed.open("palimpsest/_core.abi3.so") as module:
+            (found,) = struct.unpack_from("<H", module.read(20), 18)
+    if found != ELF_MACHINES[machine]:
+        raise SystemExit(f"release: {path.name} has a module of ELF machine {found}, expected {ELF_MACHINES[machine]}")
 
 
 def _tagged(name: str) -> str:
@@ -99,15 +150,43 @@ def check_wheel() -> str:
     return call(sys.executable, ROOT / "tools" / "check_wheel.py", found[0]).strip().splitlines()[-1]
 
 
+def live() -> str:
+    """Builds the live lab, which the wheels contain."""
+    target = "wasm32-unknown-unknown"
+    if not has_target(target):
+        raise Skipped(f"the toolchain has no {target} (`rustup target add {target}`)")
+    return call("make", "--no-print-directory", "live").strip().splitlines()[-1].removeprefix("live: ")
+
+
 def sdist() -> str:
-    """Packs the sources, and checks that the crates and the presets are inside."""
-    call(*tool("maturin"), "sdist", "--quiet", "--out", DIST)
+    """Packs the sources, and builds a wheel from the unpacked sources alone."""
+    write_licences(of_release())
+    call(*tool("maturin"), "sdist", "--out", DIST)
     packed = DIST / f"palimpsest_ssd-{version()}.tar.gz"
     inside = call("tar", "--list", "--file", packed)
-    for name in ("Cargo.lock", "crates/lab/presets/ssds/default.toml", "python/palimpsest/__init__.py"):
+    for name in ("Cargo.lock", "LICENCES.md", "crates/lab/presets/ssds/default.toml", "python/palimpsest/__init__.py"):
         if f"/{name}\n" not in inside:
             raise SystemExit(f"release: {packed.name} lacks {name}")
-    return f"{packed.name}, {inside.count(chr(10))} files"
+    with tempfile.TemporaryDirectory() as name:
+        call("tar", "--extract", "--file", packed, "--directory", name)
+        sources = Path(name, packed.name.removesuffix(".tar.gz"))
+        manifest = sources / "crates" / "extension" / "Cargo.toml"
+        call(*tool("maturin"), "build", "--profile", PROFILE, "--locked", "--quiet", "--manifest-path", manifest,
+             "--target-dir", ROOT / "target", "--out", name)  # fmt: skip
+        (built,) = Path(name).glob("*.whl")
+        with zipfile.ZipFile(built) as wheel_of_sdist:
+            texts = [each for each in wheel_of_sdist.namelist() if each.endswith("licenses/LICENCES.md")]
+        if not texts:
+            raise SystemExit(f"release: {built.name}, built from the sdist, lacks LICENCES.md")
+        tried = fresh(Path(name, "venv"), [built])
+    return f"{packed.name}, {inside.count(chr(10))} files; a wheel built from it: {tried}"
+
+
+def fresh(folder: Path, packages: Sequence[str | Path]) -> str:
+    """The version that the command prints in a new environment with packages."""
+    venv.create(folder, with_pip=True)
+    call(folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages)
+    return call(folder / "bin" / "palimpsest", "--version").strip()
 
 
 def crates() -> str:
@@ -125,13 +204,21 @@ def crates() -> str:
 
 def container() -> str:
     """Builds the image of packaging/Containerfile from the wheel, and runs its command."""
-    program = shutil.which("podman") or shutil.which("docker")
-    shutil.copy(ROOT / "packaging" / "Containerfile", DIST)
-    if program is None:
-        raise Skipped("there is neither podman nor docker; dist/Containerfile was not built")
+    file = ROOT / "packaging" / "Containerfile"
+    shutil.copy(file, DIST)
+    programs = [found for name in ("podman", "docker") if (found := shutil.which(name))]
+    engines = [each for each in programs if subprocess.run([each, "info"], capture_output=True).returncode == 0]
+    if not engines:
+        wheels = sorted(DIST.glob("*-manylinux_2_28_x86_64.whl"))
+        if not wheels:
+            raise Skipped("there is neither an engine of podman or docker nor a wheel of this machine")
+        wanted = re.findall(r'"([a-z]+[<>=][^"]*)"', file.read_text(encoding="utf-8"))
+        with tempfile.TemporaryDirectory() as name:
+            tried = fresh(Path(name), [*wanted, wheels[0]])
+        return Untried(f"no image, because no engine of podman or docker runs; its packages in a folder: {tried}")
     name = f"palimpsest:{version()}"
-    call(program, "build", "--quiet", "--tag", name, "--file", DIST / "Containerfile", DIST)
-    return f"{name}: {call(program, 'run', '--rm', name, '--version').strip()}"
+    call(engines[0], "build", "--quiet", "--tag", name, "--file", DIST / "Containerfile", DIST)
+    return f"{name}: {call(engines[0], 'run', '--rm', name, '--version').strip()}"
 
 
 def conda() -> str:
@@ -143,20 +230,17 @@ def conda() -> str:
     filled = recipe.replace("@VERSION@", version()).replace("@SHA256@", digest(source))
     (DIST / "recipe.yaml").write_text(filled, encoding="utf-8")
     if (program := shutil.which("rattler-build")) is None:
-        raise Skipped("there is no rattler-build; dist/recipe.yaml was not built")
+        return Untried("recipe.yaml, not built: there is no rattler-build")
     call(program, "build", "--recipe", DIST / "recipe.yaml", "--output-dir", DIST / "conda")
     return "recipe.yaml, built"
 
 
 def bill() -> str:
     """Writes the linked crates and the dependencies (CycloneDX), and the licences with their texts."""
-    metadata: dict[str, Any] = json.loads(
-        call("cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", MACHINE)
-    )
-    found = components(metadata, (ROOT / "requirements" / "runtime.lock").read_text(encoding="utf-8"))
+    found = of_release()
     written = json.dumps(document(found, version()), indent=1) + "\n"
     (DIST / "sbom.cdx.json").write_text(written, encoding="utf-8")
-    (DIST / "LICENCES.md").write_text(licences(found), encoding="utf-8")
+    shutil.copy(write_licences(found), DIST)
     return f"{len(found)} components in sbom.cdx.json and LICENCES.md"
 
 
@@ -177,6 +261,7 @@ def sums() -> str:
 
 
 STEPS: dict[str, Callable[[], str]] = {
+    "live": live,
     **{name: functools.partial(wheel, *wanted) for name, wanted in WHEELS.items()},
     "check": check_wheel, "sdist": sdist, "crates": crates, "container": container, "conda": conda, "bill": bill,
     "sums": sums,
@@ -185,21 +270,27 @@ STEPS: dict[str, Callable[[], str]] = {
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Runs the named steps, or all in an empty dist/; the last line names every step that was left out."""
+    """Runs the named steps, or all in an empty dist/; the last lines name every step untried or left out."""
     unknown = [name for name in arguments if name not in STEPS]
     if unknown:
         raise SystemExit(f"release: {unknown[0]}: no such step; expected some of {', '.join(STEPS)}")
     if not arguments:
         shutil.rmtree(DIST, ignore_errors=True)
     DIST.mkdir(exist_ok=True)
-    skipped = {}
+    done: list[str] = []
+    untried: list[str] = []
+    skipped: list[str] = []
     for name in arguments or STEPS:
         try:
-            print(f"release: {name}: {STEPS[name]()}", flush=True)
+            line = STEPS[name]()
         except Skipped as reason:
-            skipped[name] = str(reason)
-    left = "; ".join(f"{name}: {reason}" for name, reason in skipped.items())
-    print(f"release: palimpsest-ssd {version()} in dist/; " + (f"not done here: {left}" if left else "all steps done"))
+            skipped.append(f"{name} ({reason})")
+            continue
+        print(f"release: {name}: {line}", flush=True)
+        (untried if isinstance(line, Untried) else done).append(name)
+    print(f"release: palimpsest-ssd {version()} in dist/")
+    for title, names in (("built and checked", done), ("not tried here", untried), ("not done here", skipped)):
+        print(f"release: {title}: {', '.join(names) or 'none'}")
 
 
 if __name__ == "__main__":

@@ -1,16 +1,24 @@
 """Parts of the native module and dependencies of an installation: a CycloneDX document, and licences.
 
-Sources: the resolved graph of `cargo metadata` below `palimpsest-extension`, without parts that only builds and tests
-use, and requirements/runtime.lock. Ignored: C sources inside crates (zstd), which only the texts of their crates name;
-licences of Python packages, which are installed beside the wheel and not inside.
+Sources: the resolved graph of `cargo metadata` below `palimpsest-extension` for all targets of a release, without parts
+that only builds and tests use, and requirements/runtime.lock. `python tools/sbom.py` writes LICENCES.md, which wheels
+and the sdist contain (`license-files` in pyproject.toml). Ignored: C sources inside crates (zstd), which only the texts
+of their crates name; licences of Python packages, which are installed beside the wheel and not inside.
 """
 
+import json
 import re
+import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+_ROOT = Path(__file__).resolve().parent.parent
+TARGETS = tuple(
+    f"{machine}-unknown-linux-{library}" for machine in ("x86_64", "aarch64") for library in ("gnu", "musl")
+)
+"""The targets of the wheels of `make release`."""
 _MODULE = "palimpsest-extension"
 _TEXTS = re.compile(r"(licen[cs]e|copying|copyright|notice|unlicense)", re.IGNORECASE)
 
@@ -24,6 +32,16 @@ class Component:
     url: str
     licence: str | None = None
     folder: Path | None = None
+
+
+def of_release() -> list[Component]:
+    """The components of this project, for all targets."""
+    command = ["cargo", "metadata", "--locked", "--format-version", "1"]
+    platforms = [option for target in TARGETS for option in ("--filter-platform", target)]
+    done = subprocess.run([*command, *platforms], cwd=_ROOT, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"release: cargo metadata: {done.stderr.strip()}")
+    return components(json.loads(done.stdout), (_ROOT / "requirements" / "runtime.lock").read_text(encoding="utf-8"))
 
 
 def components(metadata: dict[str, Any], lock: str) -> list[Component]:
@@ -102,3 +120,14 @@ def licences(found: Sequence[Component]) -> str:
     for text, owners in texts.items():
         lines += ["", f"## {', '.join(dict.fromkeys(owners))}", "", "```text", text, "```"]
     return "\n".join(lines) + "\n"
+
+
+def write_licences(found: Sequence[Component]) -> Path:
+    """Writes LICENCES.md of the checkout, for the next wheel or sdist."""
+    path = _ROOT / "LICENCES.md"
+    path.write_text(licences(found), encoding="utf-8")
+    return path
+
+
+if __name__ == "__main__":
+    write_licences(of_release())

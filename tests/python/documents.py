@@ -10,7 +10,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from conftest import ROOT
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+SPEC = "rw=randrw,bs=4k,size=64MiB,n=4000,rate_iops=20000,open_loop"
+"""The workload of the traces that pages name."""
+_MSR = "rw=randrw,rwmixread=32,bs=16k,size=795MiB,n=20000,rate_iops=2000,open_loop,norandommap"
+TRACES = (
+    f"palimpsest trace synth {SPEC} trace.csv.zst --format csv",
+    "mkdir MSR-Cambridge",
+    *(
+        f"palimpsest trace synth {_MSR} MSR-Cambridge/{name}.csv.gz --format msr --seed {seed} --ssd mga-8k"
+        for name, seed in (("web_3", 1), ("wdev_1", 2))
+    ),
+    "tar --create --file msr-cambridge1.tar MSR-Cambridge",
+)
+"""Lines of a shell that write the traces of the tutorials."""
 
 COUNTS: Counter[str] = Counter()
 """Counts of blocks, run or not, for the closing lines of a test run."""

@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 import documents
 import foreign_files
 from conftest import COMMAND, ROOT, Command
-from documents import COUNTS, Block
+from documents import COUNTS, SPEC, Block
 from loaded import Loaded
 from palimpsest import states
 
@@ -54,9 +53,6 @@ LONG = {
     "palimpsest nvme": "serves until it is interrupted; test_nvme.py runs each of them",
     "--precondition steady": "takes half a minute; test_cli_unit.py and the model tests run it on small drives",
 }
-SPEC = "rw=randrw,bs=4k,size=64MiB,n=4000,rate_iops=20000,open_loop"
-
-MSR = "rw=randrw,rwmixread=20,bs=8k,size=64MiB,n=6000,rate_iops=2000,open_loop,norandommap"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -72,21 +68,14 @@ def path_of_the_command(loaded: Loaded | None) -> Iterator[None]:
 def inputs(tmp_path_factory: pytest.TempPathFactory, palimpsest: Command) -> Path:
     """Files with the names in the documents: traces of all sorts, a drive, an image of one, a job."""
     folder = tmp_path_factory.mktemp("inputs")
-    for name, form in (
-        ("trace.csv.zst", "csv"), ("web_3.csv", "csv"), ("web_3.csv.zst", "csv"), ("old.trace", "disksim"),
-    ):  # fmt: skip
+    for line in documents.TRACES:
+        assert shell(line, folder).returncode == 0, line
+    for name, form in (("web_3.csv", "csv"), ("web_3.csv.zst", "csv"), ("old.trace", "disksim")):
         palimpsest("trace", "synth", SPEC, name, "--format", form, cwd=folder).check_returncode()
     served = ["serve", "--image", "drive.pal", "--listen", "unix:drive.sock", "--run", "true"]
     drive = ["--ssd", "mga-8k", "--set", "ssd.blocks_per_plane=64"]
     palimpsest(*served, *drive, cwd=folder).check_returncode()
     grid = '[grid]\nftl = ["page", "subpage"]\n"ssd.over_provisioning" = ["7%", "28%"]\n'
-    with tarfile.open(folder / "msr-cambridge1.tar", "w") as archive:
-        for name, seed in (("web_3", 1), ("wdev_1", 2)):
-            written = palimpsest(
-                "trace", "synth", MSR, f"{name}.msr.gz", "--seed", str(seed), "--ssd", "mga-8k", cwd=folder
-            )
-            written.check_returncode()
-            archive.add(folder / f"{name}.msr.gz", f"MSR-Cambridge/{name}.csv.gz")
     sweep = f'[base]\nworkload = "trade,n=500"\nprecondition = "none"\n{grid}'
     (folder / "op.toml").write_text(sweep)
     flow = {"Request_Count": 300, "IOPS": 50000}

@@ -4,13 +4,16 @@ import json
 import re
 import subprocess
 import tomllib
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import documents
 import release
 import sbom
+import tutorials
 from conftest import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -26,20 +29,62 @@ def skipped() -> str:
     raise release.Skipped("there is no such tool")
 
 
-def test_the_last_line_names_what_was_left_out(
+def test_the_last_lines_name_what_was_not_tried(
     dist: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(release, "STEPS", {"a": lambda: "done", "b": skipped})
-    release.main(["a", "b"])
+    monkeypatch.setattr(
+        release, "STEPS", {"a": lambda: "done", "b": skipped, "c": lambda: release.Untried("no machine")}
+    )
+    release.main(["a", "b", "c"])
     assert capsys.readouterr().out.splitlines() == [
         "release: a: done",
-        f"release: palimpsest-ssd {PROJECT['version']} in dist/; not done here: b: there is no such tool",
+        "release: c: no machine",
+        f"release: palimpsest-ssd {PROJECT['version']} in dist/",
+        "release: built and checked: a",
+        "release: not tried here: c",
+        "release: not done here: b (there is no such tool)",
     ]
     release.main(["a"])
-    assert capsys.readouterr().out.endswith("; all steps done\n")
+    assert capsys.readouterr().out.endswith("not tried here: none\nrelease: not done here: none\n")
     assert dist.is_dir()
-    with pytest.raises(SystemExit, match="c: no such step; expected some of a, b"):
-        release.main(["c"])
+    with pytest.raises(SystemExit, match="d: no such step; expected some of a, b, c"):
+        release.main(["d"])
+
+
+def test_a_wheel_needs_its_module_and_the_licences(tmp_path: Path) -> None:
+    texts = f"palimpsest_ssd-{PROJECT['version']}.dist-info/licenses/"
+    names = {"palimpsest/_core.abi3.so": b"\x7fELF" + bytes(14) + b"\xb7\x00", f"{texts}LICENSE": b"",
+             f"{texts}LICENCES.md": b"", release.LIVE: b""}  # fmt: skip
+
+    def pack(*left_out: str) -> Path:
+        with zipfile.ZipFile(tmp_path / "a.whl", "w") as packed:
+            for name, data in names.items():
+                if name not in left_out:
+                    packed.writestr(name, data)
+        return tmp_path / "a.whl"
+
+    release.contents(pack(), "aarch64")
+    with pytest.raises(SystemExit, match="has a module of ELF machine 183, expected 62"):
+        release.contents(pack(), "x86_64")
+    with pytest.raises(SystemExit, match=r"a\.whl lacks .*LICENCES\.md"):
+        release.contents(pack(f"{texts}LICENCES.md"), "aarch64")
+
+
+def test_all_versions_agree() -> None:
+    version = PROJECT["version"]
+    assert release.version() == version
+    needed = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]["dependencies"]
+    crates = {name: each["version"] for name, each in needed.items() if name.startswith("palimpsest-")}
+    assert set(crates.values()) == {version}
+    for folder in (".", "fuzz", "examples/aisimulate", "examples/moonpool"):
+        locked = tomllib.loads((ROOT / folder / "Cargo.lock").read_text(encoding="utf-8"))["package"]
+        ours = {each["name"]: each["version"] for each in locked if each["name"] in crates}
+        assert len(ours) > 8
+        assert set(ours.values()) == {version}, folder
+    released = re.findall(
+        r"^## \[(\d.*)\] - \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M
+    )
+    assert released[0] == version
 
 
 def test_sums_are_what_sha256sum_checks(dist: Path) -> None:
@@ -73,6 +118,16 @@ def test_wheels_may_have_two_tags() -> None:
     assert re.fullmatch(release._tagged(name), name)
     assert re.fullmatch(release._tagged(name), older)
     assert not re.fullmatch(release._tagged(name), name.replace("2_28", "2_34"))
+
+
+def test_the_installation_page_has_the_tags_of_the_wheels() -> None:
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    rust = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]["package"]["rust-version"]
+    assert f"Rust {rust} or newer" in page
+    for _, tag in release.WHEELS.values():
+        major, minor = tag.split("_")[1:]
+        library = "glibc" if tag.startswith("many") else "musl"
+        assert f"{library} {major}.{minor} (`{tag}`)" in page
 
 
 METADATA: dict[str, Any] = {
@@ -114,6 +169,24 @@ def test_licences_have_each_text_once(tmp_path: Path) -> None:
     assert "no terms" not in page
     with pytest.raises(SystemExit, match="a name no licence"):
         sbom.licences([sbom.Component("a", "1.0", "", None, tmp_path / "a")])
+
+
+def test_tutorials_run_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "docs").mkdir()
+    page = tmp_path / "docs" / "planted.md"
+    monkeypatch.setattr(tutorials, "_ROOT", tmp_path)
+    monkeypatch.setattr(tutorials, "PAGES", ("planted",))
+    monkeypatch.setattr(documents, "TRACES", ("touch trace.csv",))
+    good = "```console\n$ ls\n...\ntrace.csv\n```\n\n<!-- not run: fails -->\n```console\n$ false\n```\n"
+    page.write_text(f"```toml\n# a.toml\nb = 1\n```\n{good}", encoding="utf-8")
+    work = tmp_path / "work"
+    work.mkdir()
+    assert tutorials.do(work, {"PATH": "/nonexistent"}) == 1
+    assert (work / "a.toml").is_file()
+    for text, said in (("$ false\n", "`false` ended with 1"), ("$ echo b\na\n", "shows another output than this:\nb")):
+        page.write_text(f"```console\n{text}```\n", encoding="utf-8")
+        with pytest.raises(SystemExit, match=said):
+            tutorials.do(work, {"PATH": "/nonexistent"})
 
 
 def test_the_packages_of_a_release_are_those_of_the_project() -> None:

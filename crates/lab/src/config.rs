@@ -274,7 +274,7 @@ pub fn resolve(ssd: &str, ftl: Option<&str>, overrides: &[String], read_file: Re
     let values = build::Values::new(&resolved);
     let drive = build::drive(&name, part_name.as_deref().unwrap_or(&name), &values);
     check::drive(&drive, &values)?;
-    let unread = unread::find(&resolved, &overlays);
+    let unread = unread::renamed(&overlays).chain(unread::find(&resolved, &overlays)).collect();
     // Keys of other layers outside the registry depend on the history of the process.
     let entry = find_layer(&drive.ftl.name).expect("the name was read as that of a layer");
     resolved.retain(|key| !key.key.outside || entry.lists(key.key.name));

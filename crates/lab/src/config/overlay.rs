@@ -5,7 +5,7 @@
 //! later overlay replaces.
 
 use super::notation::{raw, read_bare};
-use super::schema::{self, ABOUT, keys};
+use super::schema::{self, ABOUT, RENAMED, Renamed, keys};
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::parse::shown;
 use palimpsest_ftl_api::keys::{Raw, Value, ValueType, near};
@@ -43,6 +43,8 @@ pub(super) enum Origin {
 pub(super) struct Overlay {
     /// The settings, one for each key.
     pub settings: Vec<Setting>,
+    /// Former names, and the places that use them.
+    pub renamed: Vec<(&'static Renamed, String)>,
     /// Name of the drive or part.
     pub name: Option<String>,
     /// One line about the drive or part.
@@ -130,6 +132,8 @@ impl Overlay {
         place: String,
         describes: Describes,
     ) -> Result<()> {
+        let renamed = RENAMED.iter().find(|each| each.old == name);
+        let name = renamed.map_or(name, |each| each.new);
         let Some(key) = schema::position(name) else {
             let about = if describes == Describes::Options { &[] } else { ABOUT };
             let near = near(name, keys().iter().map(|key| key.name).chain(about.iter().copied()));
@@ -144,6 +148,7 @@ impl Overlay {
         }
         let value =
             read(keys()[key].value_type).map_err(|what| Error::input(place.clone(), format!("{name}: {what}")))?;
+        self.renamed.extend(renamed.map(|each| (each, place.clone())));
         self.settings.push(Setting { key, value, place });
         Ok(())
     }

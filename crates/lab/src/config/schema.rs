@@ -307,6 +307,23 @@ fn short(names: &[&str]) -> String {
 /// Keys outside tables: they describe the file, not the drive.
 pub const ABOUT: &[&str] = &["name", "description", "source", "base", "complete"];
 
+/// A key under a former name, which one release accepts with a warning (docs/promises.md).
+#[derive(Debug)]
+pub(super) struct Renamed {
+    /// The former name.
+    pub old: &'static str,
+    /// The name in the schema.
+    pub new: &'static str,
+    /// The release that renamed the key; the next may remove this entry.
+    pub since: &'static str,
+}
+
+/// The renamed keys of this release. Tests plant an entry.
+pub(super) const RENAMED: &[Renamed] = &[
+    #[cfg(test)]
+    Renamed { old: "part.partial_programs", new: "part.nop", since: "9.1" },
+];
+
 /// The key called `name`.
 ///
 /// # Panics

@@ -1,4 +1,5 @@
-//! Settings of the user without a reader: the layer lacks the feature, or another key switches the feature off.
+//! Settings of the user without a reader: the layer lacks the feature, or another key switches the feature off. Former
+//! names of keys are notes beside them.
 //!
 //! Presets and saved configurations describe a whole drive, so they may set keys that the layer does not read. A file
 //! without `base`, such as a copied preset, does as well, and such a key gives a note. A file with `base` may set keys
@@ -36,6 +37,15 @@ pub struct Unread {
     pub expected: String,
     /// The gravity.
     pub gravity: Gravity,
+}
+
+/// A note for each former name of a key in `overlays` of the user.
+pub(super) fn renamed(overlays: &[Overlay]) -> impl Iterator<Item = Unread> {
+    let of_user = overlays.iter().filter(|overlay| overlay.origin != Origin::Preset);
+    of_user.flat_map(|overlay| &overlay.renamed).map(|(each, place)| {
+        let what = format!("{} is called {} since version {}", each.old, each.new, each.since);
+        Unread { key: each.old, place: place.clone(), what, expected: each.new.into(), gravity: Gravity::Note }
+    })
 }
 
 /// The settings of the user in `overlays` that nothing on the drive of `resolved` reads, in the order of the schema.

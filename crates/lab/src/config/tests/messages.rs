@@ -133,6 +133,26 @@ fn mistakes_in_options_name_the_option() {
     ));
 }
 
+#[test]
+fn former_names_of_keys_work_with_one_note() {
+    let noted = |resolved: Resolved| {
+        let set = resolved.key("part.nop").expect("a key").value.clone();
+        let [found] = resolved.unread() else { panic!("{:?}", resolved.unread()) };
+        (set, found.gravity, format!("{}: {}; expected {}", found.place, found.what, found.expected))
+    };
+    let said = |place: &str| {
+        let what = format!("{place}: part.partial_programs is called part.nop since version 9.1; expected part.nop");
+        (Value::Count(2), Gravity::Note, what)
+    };
+    let option = "part.partial_programs=2";
+    assert_eq!(noted(preset("mga-16k", &[option]).unwrap()), said("--set part.partial_programs=2"));
+    assert_eq!(noted(file("base = \"mga-16k\"\n[part]\npartial_programs = 2\n", &[]).unwrap()), said("my.toml:3"));
+    assert_eq!(
+        message(preset("mga-16k", &["part.nop=2", option])),
+        "--set part.partial_programs=2: part.nop is already set by --set part.nop=2; expected it once"
+    );
+}
+
 /// A drive, overrides, and the refusal.
 const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
     (
