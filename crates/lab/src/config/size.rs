@@ -1,8 +1,8 @@
 //! Limits of the size of settings files and drives, to refuse a mistake before memory is exhausted.
 //!
-//! The memory of a drive is estimated from below: the tables of flash, the shadow and the layer's map. Ignored: tables
-//! of the engine and the workload, and stored bytes. Untouched memory is never allocated, so a drive that is filled in
-//! part and rarely written takes little.
+//! The memory of a drive is estimated from below: the tables of flash, the shadow and the layer's map, and the bytes of a
+//! fill. Ignored: tables of the engine and the workload, and bytes of its writes. Untouched memory is never allocated,
+//! so a drive that is filled in part and rarely written takes little.
 
 use super::DriveConfig;
 use crate::layers::find_layer;
@@ -106,24 +106,30 @@ fn can_reserve(bytes: u64) -> bool {
 /// # Errors
 /// [`Error::Input`].
 pub fn check_memory(drive: &DriveConfig, touched: &Touched, available: Option<u64>) -> Result<()> {
-    let (all, touches) = tables(drive, touched);
+    let (mut all, touches) = tables(drive, touched);
     let table = largest(drive, touched.payload);
+    // A served drive is filled by its programs.
+    let stores = touched.payload == Payload::Bytes && !touched.served;
+    let stored = if stores { (drive.logical_bytes() as f64 * touched.filled) as u64 } else { 0 };
+    all += stored;
     match available {
-        Some(available) if touches > available || !can_reserve(table) => {
-            let least = touches.max(table);
+        Some(available) if touches + stored > available || !can_reserve(table) => {
+            let least = touches.max(table) + stored;
             let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64);
             let whole = if least < all { format!(" (of {} in all)", gib(all)) } else { String::new() };
-            let mut cures = vec!["a smaller ssd.capacity".to_owned()];
-            if drive.geometry.subpages_per_page > 1 {
+            let (mut what, mut cures) = ("tables", vec!["a smaller ssd.capacity".to_owned()]);
+            if stored > 0 {
+                (what, cures) = ("tables and the data", [cures, vec!["--payload tag".into()]].concat());
+            } else if drive.geometry.subpages_per_page > 1 {
                 cures.push(format!("part.subpage_size={}", format_bytes(drive.geometry.page_bytes().into())));
             }
-            if touched.payload != Payload::None && !touched.served {
+            if touched.payload != Payload::None && !touched.served && stored == 0 {
                 cures.push("--payload none".into());
             }
             Err(Error::input(
                 format!("--ssd {}", drive.name),
                 format!(
-                    "the tables of this drive take more than {}{whole} of memory, and {} are free; expected {}",
+                    "the {what} of this drive take more than {}{whole} of memory, and {} are free; expected {}",
                     gib(least),
                     gib(available),
                     cures.join(" or ")

@@ -20,6 +20,15 @@ fn drives_that_do_not_fit_are_refused() {
     assert!(served.to_string().ends_with("expected a smaller ssd.capacity or part.subpage_size=16KiB"), "{served}");
     assert!(check_memory(&drive(10_000), &all, None).is_ok());
     assert!(check_memory(&drive(100), &all, Some(1 << 30)).is_ok());
+    let bytes = Touched { filled: 0.5, requests: Some(1000), ..Touched::all(Payload::Bytes) };
+    let refused = check_memory(&drive(100), &bytes, Some(1 << 30)).unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "--ssd tlc-32g: the tables and the data of this drive take more than 6.1 GiB of memory, \
+         and 1.0 GiB are free; expected a smaller ssd.capacity or --payload tag"
+    );
+    assert!(check_memory(&drive(100), &Touched { served: true, ..bytes }, Some(1 << 30)).is_ok());
+    assert!(check_memory(&drive(100), &Touched { filled: 0.0, ..bytes }, Some(1 << 30)).is_ok());
     let part = |filled, times, requests| Touched { filled, times, requests, ..Touched::all(Payload::None) };
     let fits = |touched| check_memory(&drive(10_000), &touched, Some(1 << 30)).is_ok();
     assert!(!fits(part(1.0, 1.0, Some(1000))) && !fits(part(0.2, 9.0, Some(1000))) && !fits(part(0.2, 1.0, None)));
