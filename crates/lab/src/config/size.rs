@@ -1,8 +1,8 @@
 //! Limits of the size of settings files and drives, to refuse a mistake before memory is exhausted.
 //!
-//! The memory of a drive is estimated from below: the tables of flash, the shadow and the layer's map, and the bytes of a
-//! fill. Ignored: tables of the engine and the workload, and bytes of its writes. Untouched memory is never allocated,
-//! so a drive that is filled in part and rarely written takes little.
+//! The memory of a drive is estimated from below: the tables of flash, the shadow and the layer's map, and the bytes of
+//! a fill. Ignored: tables of the engine and the workload, and bytes of its writes. Untouched memory is never
+//! allocated, so a drive that is filled in part and rarely written takes little.
 
 use super::DriveConfig;
 use crate::layers::find_layer;
