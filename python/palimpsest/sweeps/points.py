@@ -5,6 +5,7 @@ workload (of a file, its content), the seed and the other options. Points with t
 """
 
 import dataclasses
+import functools
 import hashlib
 import json
 import re
@@ -112,13 +113,15 @@ class _Resolver:
     def __init__(self, definition: Definition) -> None:
         self.definition = definition
         self._drives: dict[tuple[Any, ...], str] = {}
+        # Seeds change no configuration, and many points differ in nothing else.
+        self._check = functools.lru_cache(maxsize=1024)(_core.check)
         self._dictionaries: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
 
     def point(self, table: str, over: Settings) -> Point:
         settings = self.definition.base | over
         try:
             options, file = self._options(settings)
-            config = json.loads(_core.check(options.to_json()))
+            config = json.loads(self._check(dataclasses.replace(options, seed=1).to_json()))
         except _Wrong as wrong:
             raise InputError(f"{self.definition.place(table, wrong.key)}: {wrong.key}: {wrong}") from None
         except InputError as error:
