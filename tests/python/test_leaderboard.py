@@ -63,6 +63,23 @@ def test_stars_reach_the_best() -> None:
 
 
 @UNIT
+def test_a_figure_that_a_run_lacks_has_no_ratio() -> None:
+    """Without erases a run has no TBW, and the others alone would compare with all runs of the reference."""
+    points = [point(layer, work, seed, 1.0) for layer in ("page", "b") for work in "xy" for seed in (1, 2)]
+    result = {"write_amplification": 1.0, "mapping": {"bytes_peak": 100}, "endurance": {"tbw": None}}
+    last = points[-1]
+    outcome = {
+        "identity": last.identity, "status": "done", "result": result, "error": None, "worker": None, "wall_s": 1.0,
+    }  # fmt: skip
+    found = board([*points[:-1], PointResult(last.axes, last.identity, Kept.of(outcome), reused=False)])
+    of = {each.layer: each for each in found.drives["SLC"]}
+    assert sorted(of["b"].ratios) == ["dram", "wa"]
+    assert of["page"].ratios["tbw"].mean == 1
+    assert show.cells(of["b"])[5] == "-"
+    assert any(line.startswith("-: not every run has the figure") for line in show.under(found, "SLC"))
+
+
+@UNIT
 def test_a_failed_run_is_named() -> None:
     points = [point("page", work, 1, 1.0) for work in "xy"] + [point("b", "x", 1, 0.5), point("b", "y", 1, None)]
     found = board(points)

@@ -1,8 +1,9 @@
 """The order of the layers on each drive: figures as ratios to a reference layer, with intervals over seeds.
 
 A ratio is the geometric mean over the workloads of figure / figure of the reference, of the same seed: what a seed does
-to both cancels. The interval is Student's t at 95 % over the seeds. Ignored: weights of figures; the order is by one
-figure.
+to both cancels. The interval is Student's t at 95 % over the seeds. A layer has no ratio of a figure that one of its
+runs lacks, such as the TBW of a run without erases, because means of different runs do not compare. Ignored: weights of
+figures; the order is by one figure.
 """
 
 import math
@@ -123,17 +124,16 @@ def _standings(drive: str, points: Sequence[PointResult], reference: str, by: st
 
 
 def _ratios(of: Values, base: Values) -> dict[str, Interval]:
+    """The ratios of the figures that all runs of the reference and the same runs of the layer have."""
     found = {}
     for name, values in of.items():
+        runs = {run for run, value in base[name].items() if value > 0}
+        if not runs or any(values.get(run, 0) <= 0 for run in runs):
+            continue
         by_seed: dict[int, list[float]] = {}
-        for run, value in values.items():
-            if value > 0 and base[name].get(run, 0) > 0:
-                by_seed.setdefault(run[1], []).append(math.log(value / base[name][run]))
-        # A workload that a layer failed under would change the mean.
-        most = max(map(len, by_seed.values()), default=0)
-        means = [math.exp(math.fsum(logs) / most) for logs in by_seed.values() if len(logs) == most]
-        if means:
-            found[name] = interval(means)
+        for run in sorted(runs):
+            by_seed.setdefault(run[1], []).append(math.log(values[run] / base[name][run]))
+        found[name] = interval([math.exp(math.fsum(logs) / len(logs)) for logs in by_seed.values()])
     return found
 
 
