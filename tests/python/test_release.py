@@ -110,6 +110,7 @@ def test_crates_follow_those_that_they_use() -> None:
         package = manifests[name]["package"]
         assert {"description", "license", "readme", "repository", "version"} <= set(package)
         assert "publish" not in package
+        assert (ROOT / "crates" / name / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
 
 
 def test_wheels_may_have_two_tags() -> None:
