@@ -50,6 +50,7 @@ class Case:
 
 
 CASES = (
+    Case("timed random reads"),
     Case("timed random reads, default drive", 100, 75),
     Case("timed random writes without GC", 0, 0),
     Case("timed steady random writes, default drive"),

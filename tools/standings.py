@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from palimpsest.intervals import Interval
-from palimpsest.leaderboard.show import ratio
+from palimpsest.leaderboard.show import MISSING, ratio
 from palimpsest.leaderboard.standings import FIGURES, SHORT
 
 COMMAND = ("palimpsest", "leaderboard", "--seeds", "4", "--requests", "2000")
@@ -27,8 +27,9 @@ $ {command}
 ```
 
 Each number is a ratio to the layer `page`: 0.5 is half. Behind ± is half of the 95 % interval over four seeds. A star
-marks the best layer, and each layer whose interval reaches the best. Every read was verified. The
-[leaderboard](leaderboard.md) has the drives, workloads and formulas. More seeds and longer runs narrow the intervals.
+marks the best layer, and each layer whose interval reaches the best. `-`: not every run has the figure; a run without
+erases has no TBW. Every read was verified. The [leaderboard](leaderboard.md) has the drives, workloads and formulas.
+More seeds and longer runs narrow the intervals.
 """
 AFTER = """
 ## Add a layer
@@ -51,7 +52,7 @@ def standings() -> dict[str, Any]:
 def cell(layer: dict[str, Any], name: str) -> str:
     """A ratio with its interval and star."""
     if name not in layer["ratios"]:
-        return ""
+        return MISSING
     return ratio(Interval(**layer["ratios"][name])) + " ★" * (name in layer["best"])
 
 

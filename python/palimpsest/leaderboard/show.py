@@ -14,7 +14,8 @@ from .standings import FIGURES, SHORT, Board, Standing, metric
 _DIGITS = 3
 _NARROW = 0.005
 """Share of a ratio below which half of the interval is not shown."""
-_MISSING = "-"
+MISSING = "-"
+"""The cell of a figure that some run lacks."""
 _STAR = "★"
 
 
@@ -36,7 +37,7 @@ def cells(each: Standing, *, narrow: bool = False) -> list[str]:
     """A row of a table; the best have a star. `narrow` leaves the intervals out."""
     found = {name: each.ratios[name] for name in FIGURES if name in each.ratios}
     shown = {name: ratio(of._replace(low=None) if narrow else of) for name, of in found.items()}
-    return [each.layer, *(shown.get(name, _MISSING) + _STAR * (name in each.best) for name in FIGURES)]
+    return [each.layer, *(shown.get(name, MISSING) + _STAR * (name in each.best) for name in FIGURES)]
 
 
 def under(found: Board, drive: str) -> list[str]:
@@ -44,7 +45,7 @@ def under(found: Board, drive: str) -> list[str]:
     lines = [f"{each.layer}: {each.error}" for each in found.drives[drive] if each.error]
     left = found.left_out[drive]
     if any(name not in each.ratios for each in found.drives[drive] for name in FIGURES):
-        lines.append(f"{_MISSING}: not every run has the figure; a run without erases has no TBW")
+        lines.append(f"{MISSING}: not every run has the figure; a run without erases has no TBW")
     return lines + ([f"not on this drive: {', '.join(left)}"] if left else [])
 
 
