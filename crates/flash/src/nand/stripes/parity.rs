@@ -61,6 +61,9 @@ impl Nand {
         // Pages from the next one on are erased, and so is the parity of their stripes.
         let (on, page) = stripes.place(ppn);
         let (first, parity) = (block * self.geometry.pages_per_block, self.parity_of(block).start);
+        debug_assert!(
+            (first + state.next_page..first + self.geometry.pages_per_block).all(|ppn| self.programs(ppn) == 0)
+        );
         let later = (first + (page + 1) * stripes.data..first + state.next_page)
             .chain(ppn + 1..parity + state.next_page.div_ceil(stripes.data));
         later.filter(|&later| self.programs(later) > 0).all(|later| stripes.place(later).0 != on)
