@@ -224,6 +224,33 @@ class TestPage:
         drag.release().perform()
         assert "32 requests are in flight" in browser.find_element(By.ID, "place").text
 
+    def test_a_finger_writes_or_scrolls(self, browser: webdriver.Chrome, address: str) -> None:
+        resize(browser, 360, 780)
+        opened(browser, address, 2)
+        browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
+        box = "const box = document.getElementById('addresses').getBoundingClientRect();"
+        script(browser, "document.getElementById('addresses').scrollIntoView({block: 'center'})")
+        left, bottom = script(browser, f"{box} return [box.left, box.bottom]")
+
+        def writes_after(*places: tuple[int, int]) -> int:
+            def send(kind: str, *points: tuple[int, int]) -> None:
+                places = [{"x": left + right, "y": bottom - up} for right, up in points]
+                browser.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": places})
+
+            before = script(browser, "return [window.lab.model.view.in_flight + window.lab.model.requests, scrollY]")
+            send("touchStart", places[0])
+            for place in places[1:]:
+                send("touchMove", place)
+            send("touchEnd")
+            after = script(browser, "return [window.lab.model.view.in_flight + window.lab.model.requests, scrollY]")
+            assert (after[1] != before[1]) == (len({up for _, up in places}) > 1)
+            return int(after[0] - before[0])
+
+        assert writes_after((50, 30)) == 1
+        assert writes_after(*((50 + 10 * step, 30) for step in range(6))) > 3
+        assert writes_after(*((50, 5 + 15 * step) for step in range(8))) == 0
+        browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
+
     def test_a_refused_layer_keeps_the_drive(self, browser: webdriver.Chrome, address: str) -> None:
         opened(browser, address, 2)
         browser.find_element(By.ID, "request").click()

@@ -10,9 +10,11 @@ const calm = matchMedia("(prefers-reduced-motion: reduce)");
 const FRAME_MS = { normal: 33, calm: 400 };
 const MOST_IN_FLIGHT = 32;
 const MEASURE_MS = 300;
+const SIDEWAYS = 12;
 
 let core = null, catalogue = null, model = null, palette = colours();
-let scene = 0, playing = false, last = 0, drawn = 0, measured = 0, cursor = null, dragged = new Set(), reached = false;
+let scene = 0, playing = false, last = 0, drawn = 0, measured = 0, cursor = null, dragged = new Set(), held = [];
+let reached = false;
 const state = { layer: "", victim: "greedy", spare: "", workload: 0 };
 
 function problem(error) {
@@ -344,6 +346,18 @@ function pointer(event) {
   if (!playing) draw();
 }
 
+// A finger that moves up or down scrolls the page. So a touch sends requests only when it has ended or moved sideways.
+function press(event) {
+  if (event.type === "pointerdown") dragged.clear(), held = [];
+  if (event.type === "pointercancel") return void (held = []);
+  // A browser gathers the moves of a frame.
+  const moves = event.getCoalescedEvents?.() ?? [];
+  held.push(...(moves.length ? moves : [event]));
+  const decided = event.type === "pointerup" || dragged.size || Math.abs(event.clientX - held[0].clientX) > SIDEWAYS;
+  if (event.pointerType === "touch" && !decided) return;
+  for (const each of held.splice(0)) pointer(each);
+}
+
 function keys(event) {
   if (!model) return;
   const columns = grid(at("addresses"), model.shape).columns;
@@ -401,12 +415,9 @@ function listen() {
       change(name, name === "workload" ? Number(at(name).value) : at(name).value);
     };
   }
-  at("addresses").addEventListener("pointerdown", (event) => (dragged.clear(), pointer(event)));
-  at("addresses").addEventListener("pointermove", (event) => {
-    // A browser gathers the moves of a frame.
-    const moves = event.getCoalescedEvents?.() ?? [];
-    for (const move of moves.length ? moves : [event]) pointer(move);
-  });
+  for (const type of ["pointerdown", "pointermove", "pointerup", "pointercancel"]) {
+    at("addresses").addEventListener(type, press);
+  }
   at("addresses").addEventListener("keydown", keys);
   at("addresses").addEventListener("blur", draw);
   document.addEventListener("keydown", shortcut);
