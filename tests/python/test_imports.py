@@ -190,6 +190,15 @@ def test_preconditioning(tmp_path: Path) -> None:
     assert "--precondition fill:50%" in mqsim(tmp_path)[2]
 
 
+def test_closing_tags_of_the_examples_of_mqsim_are_read(tmp_path: Path) -> None:
+    right = mqsim(tmp_path)
+    text = (tmp_path / "w.xml").read_text(encoding="utf-8")
+    write(tmp_path, "w.xml", text.replace("</Read_Percentage", "</<Read_Percentage"))
+    done = called("mqsim", str(tmp_path / "c.xml"), str(tmp_path / "w.xml"), "-o", str(tmp_path / "x.toml"))
+    assert done.exception is None, done.exception
+    assert (tmp_path / "x.fio").read_text(encoding="utf-8") == right[1]
+
+
 def test_the_fate_of_elements_is_printed(tmp_path: Path) -> None:
     flow = {**files.SYNTHETIC, "Intensity": 7}
     device = {name: value for name, value in files.DEVICE.items() if name != "CMT_Capacity"}
@@ -249,6 +258,51 @@ def test_a_drive_of_femu(tmp_path: Path, palimpsest: Command) -> None:
     load = ("--workload", "rw=randread,bs=4k,size=40m,n=200", "--precondition", "fill:90%", "--json")
     ran_here = palimpsest("run", "--ssd", "f.toml", *load, cwd=tmp_path)
     assert json.loads(ran_here.stdout)["latency_ns"]["read"]["mean"] == 40_000
+
+
+@pytest.mark.parametrize(
+    ("given", "keys"),
+    [
+        ("mapping=dftl,gc_policy=d-choice", {"ftl.name": "dftl", "ftl.cmt": "4MiB", "ftl.victim": "d-choices:4"}),
+        ("mapping=hybrid,gc_policy=fifo", {"ftl.name": "bast", "ftl.log_blocks": 4}),
+        ("mapping=fast,op_pcent=40", {"ftl.name": "fast", "ssd.over_provisioning": "40%"}),
+        ("nand_cell_type=2,pg_rd_lat=1", {"part.t_read_high": "64us", "part.t_program_high": "2300us"}),
+        ("nand_cell_type=3", {"part.cell": "tlc", "part.t_read_types": ["56500ns", "77500ns", "106us"]}),
+        ("nand_cell_type=9,pg_rd_lat=41000", {"part.cell": "slc", "part.t_read": "41us"}),
+        ("pcie_bandwidth_mbps=800,pcie_prop_delay_ns=3000", {"host.link_rate": "800MB/s", "host.t_link": "1500ns"}),
+        ("fw_cpu_ns=20000,gc_policy=best", {"controller.iops": 50_000, "ftl.victim": "greedy"}),
+    ],
+)
+def test_properties_of_femu(tmp_path: Path, palimpsest: Command, given: str, keys: dict[str, Any]) -> None:
+    done = called("femu", f"{files.FEMU},{given}", "-o", str(tmp_path / "f.toml"))
+    assert done.exception is None, done.exception
+    drive = tomllib.loads((tmp_path / "f.toml").read_text(encoding="utf-8"))
+    assert {name: key(drive, name) for name in keys} == keys
+    load = ("--workload", "rw=randwrite,bs=4k,size=30m,n=300", "--json")
+    assert palimpsest("run", "--ssd", "f.toml", *load, cwd=tmp_path).returncode == 0
+
+
+def test_reclaim_units_of_femu(tmp_path: Path, palimpsest: Command) -> None:
+    subsystem = "-device femu-subsys,id=s,nqn=n,fdp=on,fdp.nruh=3"
+    words = f"qemu-system-x86_64 {subsystem} {files.FEMU},subsys=s,gc_strategy=1"
+    done = called("femu", words, "-o", str(tmp_path / "f.toml"))
+    assert done.exception is None, done.exception
+    drive = tomllib.loads((tmp_path / "f.toml").read_text(encoding="utf-8"))
+    wanted = {
+        "ftl.name": "fdp", "fdp.handles": 3, "fdp.groups": 1, "fdp.isolation": "persistent",
+        "ftl.victim": "cost-benefit",
+    }  # fmt: skip
+    assert {name: key(drive, name) for name in wanted} == wanted
+    load = ("--workload", "rw=randwrite,bs=4k,size=30m,n=300,plids=2", "--json")
+    assert json.loads(palimpsest("run", "--ssd", "f.toml", *load, cwd=tmp_path).stdout)["ftl"] == "fdp"
+    for other, why in (
+        (words.replace("fdp=on", "fdp=off"), "the subsystem has no FDP"),
+        (words.replace("id=s", "id=t"), "there is no `-device femu-subsys,id=s`"),
+    ):
+        done = called("femu", other, "-o", str(tmp_path / "f.toml"), "--force")
+        assert why in done.output
+        assert key(tomllib.loads((tmp_path / "f.toml").read_text(encoding="utf-8")), "ftl.name") == "page"
+    assert "fdp.nruh: found '0'; expected" in refusal("femu", words.replace("nruh=3", "nruh=0"))
 
 
 def test_a_drive_of_simplessd(tmp_path: Path, palimpsest: Command) -> None:

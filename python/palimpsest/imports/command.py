@@ -82,7 +82,8 @@ def femu_(line: str, *, out: Path | None, force: bool) -> None:
     Example:
       palimpsest import femu "-device femu,femu_mode=1,devsz_mb=12288,nchs=8,luns_per_ch=8"
     """
-    _write(femu.convert(line.strip()), out or Path("femu.toml"), "the command line", ["a command line"], force=force)
+    of, source = femu.convert(line.strip())
+    _write(of, out or Path("femu.toml"), source, [source], force=force)
 
 
 @import_.command("simplessd", short_help="Take over a configuration of SimpleSSD.")

@@ -1,7 +1,7 @@
 """Files of MQSim as trees of elements: a configuration, workloads and results, all XML without attributes that matter.
 
 A document type is refused, because entities could expand without bound. Depth and size are limited. MQSim (commit
-7ec40e3) reads element names exactly, and takes the last of repeated ones.
+7ec40e3) reads element names exactly, takes the last of repeated ones, and accepts `</<Name>`, as in its examples.
 """
 
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ def tree(path: Path, root: str, what: str) -> ET.Element:
         raise InputError(f"{path}: the document declares a type (DOCTYPE); expected {what}, which has none")
     parser = ET.XMLParser(target=_NoType())
     try:
-        parser.feed(text)
+        parser.feed(text.replace(b"</<", b"</"))
         found: ET.Element = parser.close()
     except InputError as error:
         raise InputError(f"{path}: {error}") from error

@@ -64,7 +64,7 @@ class Imported:
         ours = []
         for key, value in keys:
             self.keys[key] = (value, theirs)
-            ours.append(f"{key} = {str(value).lower() if isinstance(value, bool) else value}")
+            ours.append(f"{key} = {_shown(value)}")
         self.notes.append(Note(fate, theirs, ", ".join(ours), why, self.flow))
 
     def lines(self) -> list[str]:
@@ -83,6 +83,12 @@ class Imported:
                 lines += ["", f"{title}:"]
                 lines += [f"  {_of(flows)}{line}" for line, flows in merged.items()]
         return lines
+
+
+def _shown(value: Value) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(value)}]"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _of(flows: list[str]) -> str:
