@@ -14,6 +14,7 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
 from conftest import COMMAND, Completed
@@ -240,3 +241,15 @@ def printed_faults(browser: webdriver.Chrome, width: int = PAPER) -> list[str]:
     script(browser, "dispatchEvent(new Event('afterprint'))")
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
     return found
+
+
+def check_pictures(browser: webdriver.Chrome, folder: Path) -> None:
+    """Asserts that a reproduction's page loads all its pictures, from its folder, without a message."""
+    page = folder / "index.html"
+    blank(browser, WIDE, "light")
+    browser.get(page.as_uri())
+    said = browser.get_log("browser")  # type: ignore[no-untyped-call]
+    assert said == []
+    assert all(url.startswith(folder.as_uri()) for url in requested(browser))
+    assert browser.find_elements(By.TAG_NAME, "img")
+    assert script(browser, "return [...document.images].every(each => each.complete && each.naturalWidth > 0)")

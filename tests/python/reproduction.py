@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from conftest import Command, figures
+from layout import CHROMIUM, DRIVER, check_pictures, started
 from palimpsest.reproduce import outputs, reproduce, study
 from palimpsest.reproduce.batch import Batch
 from palimpsest.reproduce.figures import Figure
@@ -78,6 +79,9 @@ class Reproduced:
         assert all(claim["number_agrees"] or claim["note"] for claim in made["claims"])
         self.check_contract(made, tmp_path, list(self.figures))
         self.check_ours({claim["id"]: claim["ours"] for claim in made["claims"]}, tmp_path)
+        if CHROMIUM and DRIVER:
+            for browser in started():
+                check_pictures(browser, tmp_path)
 
     def check_contract(self, made: dict[str, Any], folder: Path, pictures: list[str]) -> None:
         """Checks claims, the agreement rule, figures and files of a reproduction in `folder`."""

@@ -23,10 +23,9 @@ from layout import (
     PHONE,
     SMALL,
     WIDE,
-    blank,
+    check_pictures,
     command,
     prefer,
-    requested,
     resize,
     script,
     started,
@@ -497,14 +496,6 @@ def test_a_report_shows_the_volumes_of_its_trace(browser: webdriver.Chrome, tmp_
     assert "volume" in browser.find_element(By.ID, "volumes").text
 
 
-@pytest.mark.long
 def test_reproductions_load(browser: webdriver.Chrome, tmp_path: Path) -> None:
-    command("reproduce", "llh", "--quick", "--out", str(tmp_path))
-    blank(browser, WIDE, "light")
-    for page in sorted(tmp_path.rglob("index.html")):
-        browser.get(page.as_uri())
-        said = browser.get_log("browser")  # type: ignore[no-untyped-call]
-        assert said == []
-        assert all(url.startswith(tmp_path.as_uri()) for url in requested(browser))
-        assert browser.find_elements(By.TAG_NAME, "img")
-        assert script(browser, "return [...document.images].every(each => each.complete && each.naturalWidth > 0)")
+    command("reproduce", "womv", "--quick", "--out", str(tmp_path))
+    check_pictures(browser, tmp_path)
