@@ -44,7 +44,7 @@ _SKIPPED = {
         "zns_chnls_per_zone", "zns_zrwa_size", "zns_zrwafg_size", "zns_zrwa_num", "zns_cross_zone_read",
         "zns_zasl_bs", "zns_read", "zns_write",
     ),
-    "FEMU sets it for no operation of a black-box drive": (
+    "no operation of a black-box drive has this time in FEMU": (
         "ecc_step_ns", "cmd_addr_lat", "pg_xfer_lat", "status_lat", "tplpbsy", "tplrbsy", "tplebsy", "trcbsy",
     ),
     "no data is cached for reads, but what is read ahead": ("read_cache_mb", "cache_evict"),
