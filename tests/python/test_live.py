@@ -41,7 +41,7 @@ LOAD = "rw=randrw,rwmixread=30,bs=4k,iodepth=8,random_distribution=zipf:0.9"
 RUNS = {
     **{f"default {layer}": ("default", layer, SMALL) for layer in (
         "page", "subpage", "dftl", "block", "bast", "fast", "hotcold", "sector-log", "fdp", "fdp-subpage", "fdp-dftl",
-        "dma-fgm", "mga",
+        "dma-fgm", "mga", "zns",
     )},
     **{ssd: (ssd, None, SMALL) for ssd in (
         "enterprise-tlc-7.68t", "p5520-1.92t", "tlc-32g", "970pro-512g", "980-1t", "mga-8k", "mga-16k", "spread-16g",
@@ -58,14 +58,16 @@ RUNS = {
     "spread-16g fs-spftl": ("spread-16g", "fs-spftl", FILES),
     "llh-16g fs-llh": ("llh-16g", "fs-llh", FILES),
 }  # fmt: skip
-"""Every preset, and layers, on small drives; None: the layer of the preset. `zns` takes no random writes."""
+"""Every preset, and layers, on small drives; None: the layer of the preset."""
+IN_ORDER = {"workload": "rw=write,bs=4k,iodepth=8", "precondition": "none"}
+"""What zones take."""
 
 
 def request(name: str) -> dict[str, object]:
     ssd, ftl, keys = RUNS[name]
     return {
         "ssd": ssd, "ftl": ftl, "set": list(keys), "workload": LOAD, "precondition": "fill:100%", "requests": 5000,
-        "fidelity": "timed", "payload": "tag", "seed": 7,
+        "fidelity": "timed", "payload": "tag", "seed": 7, **(IN_ORDER if ftl == "zns" else {}),
     }  # fmt: skip
 
 
