@@ -59,7 +59,7 @@ RUNS = {
     "llh-16g fs-llh": ("llh-16g", "fs-llh", FILES),
 }  # fmt: skip
 """Every preset, and layers, on small drives; None: the layer of the preset."""
-IN_ORDER = {"workload": "rw=write,bs=4k,iodepth=8", "precondition": "none"}
+IN_ORDER = {"workload": "rw=rw,rwmixread=30,bs=4k,iodepth=8", "precondition": "none"}
 """What zones take."""
 
 
