@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import foreign_files as files
 from conftest import Command
 from palimpsest.errors import InputError
+from palimpsest.imports import femu
 from palimpsest.imports.command import import_
 
 
@@ -270,6 +271,8 @@ def test_a_drive_of_femu(tmp_path: Path, palimpsest: Command) -> None:
         ("nand_cell_type=3", {"part.cell": "tlc", "part.t_read_types": ["56500ns", "77500ns", "106us"]}),
         ("nand_cell_type=9,pg_rd_lat=41000", {"part.cell": "slc", "part.t_read": "41us"}),
         ("pcie_bandwidth_mbps=800,pcie_prop_delay_ns=3000", {"host.link_rate": "800MB/s", "host.t_link": "1500ns"}),
+        ("op_pcent=0,pcie_bandwidth_mbps=0,gc_policy=random", {"ftl.victim": "d-choices:1"}),
+        ("pgtype_lat=1,trim_lat_ns=9,mapping=dtfl,mapping_cache_mb=0,fdm_size=0", {"ftl.name": "page"}),
         ("fw_cpu_ns=20000,gc_policy=best", {"controller.iops": 50_000, "ftl.victim": "greedy"}),
     ],
 )
@@ -278,6 +281,10 @@ def test_properties_of_femu(tmp_path: Path, palimpsest: Command, given: str, key
     assert done.exception is None, done.exception
     drive = tomllib.loads((tmp_path / "f.toml").read_text(encoding="utf-8"))
     assert {name: key(drive, name) for name in keys} == keys
+    # Each property has one fate or more.
+    properties = [each.partition("=")[0] for each in f"{files.FEMU},{given}".split(",")[1:]]
+    noted = " ".join(note.theirs for note in femu.convert(f"{files.FEMU},{given}")[0].notes)
+    assert [name for name in properties if f"{name} = " not in noted] == []
     load = ("--workload", "rw=randwrite,bs=4k,size=30m,n=300", "--json")
     assert palimpsest("run", "--ssd", "f.toml", *load, cwd=tmp_path).returncode == 0
 

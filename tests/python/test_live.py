@@ -230,23 +230,23 @@ class TestPage:
         resize(browser, 360, 780)
         opened(browser, address, 2)
         browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
-        box = "const box = document.getElementById('addresses').getBoundingClientRect();"
         script(browser, "document.getElementById('addresses').scrollIntoView({block: 'center'})")
-        left, bottom = script(browser, f"{box} return [box.left, box.bottom]")
+        box = script(browser, "return document.getElementById('addresses').getBoundingClientRect().toJSON()")
+        state = "return [window.lab.model.view.in_flight + window.lab.model.requests, scrollY]"
 
-        def writes_after(*places: tuple[int, int]) -> int:
-            def send(kind: str, *points: tuple[int, int]) -> None:
-                places = [{"x": left + right, "y": bottom - up} for right, up in points]
-                browser.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": places})
+        def send(kind: str, *places: tuple[int, int]) -> None:
+            points = [{"x": box["left"] + right, "y": box["bottom"] - up} for right, up in places]
+            browser.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
 
-            before = script(browser, "return [window.lab.model.view.in_flight + window.lab.model.requests, scrollY]")
-            send("touchStart", places[0])
-            for place in places[1:]:
+        def writes_after(first: tuple[int, int], *moves: tuple[int, int]) -> int:
+            writes, top = script(browser, state)
+            send("touchStart", first)
+            for place in moves:
                 send("touchMove", place)
             send("touchEnd")
-            after = script(browser, "return [window.lab.model.view.in_flight + window.lab.model.requests, scrollY]")
-            assert (after[1] != before[1]) == (len({up for _, up in places}) > 1)
-            return int(after[0] - before[0])
+            after = script(browser, state)
+            assert (after[1] != top) == any(up != first[1] for _, up in moves)
+            return int(after[0] - writes)
 
         assert writes_after((50, 30)) == 1
         assert writes_after(*((50 + 10 * step, 30) for step in range(6))) > 3

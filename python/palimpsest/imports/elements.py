@@ -64,6 +64,10 @@ class Elements:
             raise self.error(name, f"found {printable(text)!r}", expected)
         return number
 
+    def optional(self, name: str, most: int) -> int:
+        """A whole number from 0 to a bound; 0 if the file lacks the element."""
+        return self.count(name, 0, most) if name in self._values else 0
+
     def real(self, name: str, least: float, most: float) -> float:
         """A number in a range."""
         expected = f"a number from {least:g} to {most:g}"

@@ -179,7 +179,7 @@ def _flash(found: Elements, of: Imported) -> None:
     of.keys["part.nop"] = (1, "a page is programmed once")
     blocks = found.count("nchs") * found.count("luns_per_ch") * found.count("pls_per_lun") * found.count("blks_per_pl")
     flash = blocks * found.count("pgs_per_blk") * page
-    if found.has("op_pcent") and (spare := found.count("op_pcent", 0, 10_000)):
+    if spare := found.optional("op_pcent", 10_000):
         of.same(found.shown("op_pcent"), ("ssd.over_provisioning", f"{spare}%"))
         found.skip("op_pcent decides", "devsz_mb")
         return
@@ -188,7 +188,7 @@ def _flash(found: Elements, of: Imported) -> None:
         what = f"{seen >> 20} MiB of {flash >> 20} MiB of flash leave no spare space"
         raise found.error("devsz_mb", what, f"less than {flash >> 20}")
     of.same(found.shown("devsz_mb"), ("ssd.over_provisioning", f"{100 * (flash / seen - 1):.9f}%"))
-    found.skip("0 leaves it to devsz_mb", "op_pcent")
+    _off(found, of, "op_pcent")
 
 
 def _times(found: Elements, of: Imported) -> None:
@@ -198,12 +198,14 @@ def _times(found: Elements, of: Imported) -> None:
     )
     of.keys["part.t_command"] = ("0ns", "FEMU's channels take no time")
     flat = (("pg_rd_lat", "part.t_read"), ("pg_wr_lat", "part.t_program"), ("blk_er_lat", "part.t_erase"))
-    kind = found.count("nand_cell_type", 0, 255) if found.has("nand_cell_type") else 0
+    kind = found.optional("nand_cell_type", 255)
     if kind not in _CELLS:
         of.keys["part.cell"] = ("slc", "all pages take the same times")
         for name, key in flat:
             of.same(found.shown(name), (key, time(found.count(name, 0, 2**31 - 1))))
-        found.skip("FEMU takes the flat times", "nand_cell_type")
+        if kind:
+            of.lost(found.shown("nand_cell_type"), "FEMU takes the flat times for cells that it does not know")
+        _off(found, of, "nand_cell_type")
         found.skip("all pages take pg_wr_lat, the mean of the types", "pgtype_lat", "cell_pages")
         return
     cell, reads, programs, erase = _CELLS[kind]
@@ -268,7 +270,7 @@ def _map(found: Elements, of: Imported, *, placed: bool) -> None:
         _logs(found, of, theirs)
         return
     if theirs == "dftl":
-        megabytes = (found.count("mapping_cache_mb", 0, 2**20) if found.has("mapping_cache_mb") else 0) or 4
+        megabytes = found.optional("mapping_cache_mb", 2**20) or 4
         why = "single entries are cached; FEMU caches pages of entries, and charges the host's requests only"
         keys = ("ftl.name", "fdp-dftl" if placed else "dftl"), ("ftl.cmt", size(megabytes << 20))
         of.near(found.shown("mapping", *["mapping_cache_mb"] * found.has("mapping_cache_mb")), why, *keys)
@@ -334,12 +336,19 @@ def _controller(found: Elements, of: Imported) -> None:
     of.keys["sim.suspend"] = ("none", "no operation is suspended")
     of.keys["sim.multi_plane"] = ("off", "a LUN does one operation at a time")
     of.keys["host.link_rate"] = ("unlimited", "memory of the host")
-    if found.has("pcie_bandwidth_mbps") and (rate := found.count("pcie_bandwidth_mbps", 0, 10**6)):
+    if rate := found.optional("pcie_bandwidth_mbps", 10**6):
         of.same(found.shown("pcie_bandwidth_mbps"), ("host.link_rate", f"{rate}MB/s"))
-    if found.has("pcie_prop_delay_ns") and (delay := found.count("pcie_prop_delay_ns", 0, 2**32 - 1)):
+    if delay := found.optional("pcie_prop_delay_ns", 2**32 - 1):
         why = "half of it each way; FEMU adds it once"
         of.near(found.shown("pcie_prop_delay_ns"), why, ("host.t_link", time(delay // 2)))
-    if found.has("fw_cpu_ns") and (busy := found.count("fw_cpu_ns", 0, 10**9)):
+    if busy := found.optional("fw_cpu_ns", 10**9):
         why = "before the flash; FEMU adds it after the flash"
         of.near(found.shown("fw_cpu_ns"), why, ("controller.iops", 10**9 // busy))
-    found.skip("0 takes no time", "pcie_bandwidth_mbps", "pcie_prop_delay_ns", "fw_cpu_ns")
+    _off(found, of, "pcie_bandwidth_mbps", "pcie_prop_delay_ns", "fw_cpu_ns")
+
+
+def _off(found: Elements, of: Imported, *names: str) -> None:
+    """Takes over the properties among these that are 0, as if they were absent."""
+    for name in names:
+        if found.has(name) and not found.count(name):
+            of.about("same", found.shown(name), "")

@@ -10,7 +10,7 @@ const calm = matchMedia("(prefers-reduced-motion: reduce)");
 const FRAME_MS = { normal: 33, calm: 400 };
 const MOST_IN_FLIGHT = 32;
 const MEASURE_MS = 300;
-const SIDEWAYS = 12;
+const SIDEWAYS_PX = 12;
 
 let core = null, catalogue = null, model = null, palette = colours();
 let scene = 0, playing = false, last = 0, drawn = 0, measured = 0, cursor = null, dragged = new Set(), held = [];
@@ -348,12 +348,13 @@ function pointer(event) {
 
 // A finger that moves up or down scrolls the page. So a touch sends requests only when it has ended or moved sideways.
 function press(event) {
-  if (event.type === "pointerdown") dragged.clear(), held = [];
-  if (event.type === "pointercancel") return void (held = []);
+  if (event.type === "pointerdown") dragged.clear();
+  if (event.type === "pointerdown" || event.type === "pointercancel") held = [];
+  if (event.type === "pointercancel") return;
   // A browser gathers the moves of a frame.
   const moves = event.getCoalescedEvents?.() ?? [];
   held.push(...(moves.length ? moves : [event]));
-  const decided = event.type === "pointerup" || dragged.size || Math.abs(event.clientX - held[0].clientX) > SIDEWAYS;
+  const decided = event.type === "pointerup" || dragged.size || Math.abs(event.clientX - held[0].clientX) > SIDEWAYS_PX;
   if (event.pointerType === "touch" && !decided) return;
   for (const each of held.splice(0)) pointer(each);
 }
