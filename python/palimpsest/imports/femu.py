@@ -237,10 +237,12 @@ def _placement(found: Elements, of: Imported, words: list[str], place: str) -> b
         return False
     subsystem = Elements(f"{place}: -device femu-subsys", given[-1], of, _SUBSYSTEM)
     subsystem.skip("a name", "id", "nqn")
-    if subsystem.text("fdp").lower() not in ("on", "true", "yes", "y"):
-        of.lost(found.shown("subsys"), "the subsystem has no FDP")
+    has_fdp = subsystem.text("fdp").lower() in ("on", "true", "yes", "y")
+    shown = f"{found.shown('subsys')}, {subsystem.shown('fdp')}"
+    if not has_fdp:
+        of.lost(shown, "the subsystem has no FDP")
         return False
-    of.about("same", found.shown("subsys"), "ftl.name = fdp")
+    of.about("same", shown, "ftl.name = fdp")
     of.same(subsystem.shown("fdp.nruh"), ("fdp.handles", subsystem.count("fdp.nruh", 1, 65535)))
     groups = subsystem.count("fdp.nrg", 1, 65535)
     if groups == 1:
