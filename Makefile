@@ -70,7 +70,7 @@ prove: ## tests every power cut of every sequence of LENGTH=4 requests on a tiny
 	PROVE_LENGTH=$(or $(LENGTH),4) cargo test --locked --release --quiet -p palimpsest-lab --test model -- \
 		--exact --ignored --nocapture prove::long_every_cut_of_every_sequence
 
-audit: ## compares locked packages with a database of known vulnerabilities, if reachable
+audit: ## compares locked packages with a database of known vulnerabilities; status 2: no answer
 	@$(PYTHON) tools/audit.py
 
 golden: $(BIN)/.crates $(BIN)/.packages ## compares every figure of revision REV with WITH, or the working tree

@@ -1,6 +1,6 @@
 """Compares locked packages with the OSV database of known vulnerabilities; offline, lists the locked packages.
 
-Exit status: 0 if no vulnerability is known or the database cannot be reached, 1 if one is known.
+Exit status: 0 if the database knows no vulnerability, 1 if it knows one, 2 if it gave no answer.
 """
 
 import json
@@ -15,6 +15,8 @@ ROOT = Path(__file__).parents[1]
 DATABASE = "https://api.osv.dev/v1/querybatch"
 MOST = 500
 """Packages in one request."""
+UNKNOWN = 2
+"""Exit status without an answer."""
 
 Package = tuple[str, str, str]
 """Ecosystem, name, version."""
@@ -67,11 +69,11 @@ def main() -> int:
     except (OSError, KeyError, ValueError) as error:
         for ecosystem, name, version in packages:
             print(f"{ecosystem:10} {name} {version}")
-        print(f"{len(packages)} packages are locked; not compared: {DATABASE}: {error}")
-        return 0
+        print(f"audit: unknown: {len(packages)} packages are locked, and {DATABASE} gave no answer: {error}")
+        return UNKNOWN
     for line in found:
         print(line)
-    print(f"{len(packages)} packages are locked; weaknesses are known of {len(found)}")
+    print(f"audit: {len(packages)} packages are locked; vulnerabilities are known of {len(found)}")
     return 1 if found else 0
 
 
