@@ -134,6 +134,7 @@ def use(environment: Environment) -> int:
     lists = json.loads(environment.call("palimpsest", "list", "--json"))
     empty = [kind for kind, names in lists.items() if not names]
     assert empty == ["plugins"], f"empty lists: {empty}; a new environment has no plug-in and some of everything else"
+    assert environment.call("palimpsest", "help", "results") == (_ROOT / "docs" / "results.md").read_text("utf-8")
     assert "IOPS" in environment.call("python", "-m", "palimpsest", "run", "--ssd", "spread-16g", "--requests", "1000")
     said = environment.call("python", "-c", _SNIPPET).strip()
     version = environment.call("palimpsest", "--version").strip()

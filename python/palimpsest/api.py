@@ -213,7 +213,7 @@ class Trace:
         self._options = options
 
     def info(self, progress: Progress | None = None) -> dict[str, Any]:
-        """Describes the workload, as `palimpsest trace info --json` does; see docs/howto-trace.md.
+        """Describes the workload, as `palimpsest trace info --json` does; see `palimpsest help howto-trace`.
 
         Returns:
             Figures as plain data: ratios are shares of one, sizes bytes, times nanoseconds; None for a division by
@@ -316,7 +316,7 @@ def serve_nvme(
     say: Callable[[str], None] = lambda _line: None,
     **settings: Unpack[Settings],
 ) -> Result:
-    """Serves a drive as an NVMe/TCP target while `command` runs in a shell; see docs/nvme.md.
+    """Serves a drive as an NVMe/TCP target while `command` runs in a shell; see `palimpsest help nvme`.
 
     >>> ps.serve_nvme("xnvme info $uri", ssd="mga-8k")
 

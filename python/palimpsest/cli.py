@@ -34,6 +34,7 @@ _COMMANDS = {
     "rerun": ("folder_commands", "rerun"),
     "cite": ("listing", "cite"),
     "why": ("folder_commands", "why_"),
+    "help": ("manual", "help_"),
     "list": ("listing", "list_"),
     "show": ("run_commands", "show_"),
     "trace": ("trace_commands", "trace"),

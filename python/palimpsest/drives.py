@@ -9,8 +9,8 @@
 ...         print(done.ticket, done.time_ns, done.status)
 >>> drive.finish().write_amplification
 
-The program owns the clock. Times are integer nanoseconds from the end of preconditioning. `docs/drive.md` describes the
-order of events and power cuts. Ignored: commands of zones, and requests that the host aborts.
+The program owns the clock. Times are integer nanoseconds from the end of preconditioning. `palimpsest help drive`
+describes the order of events and power cuts. Ignored: commands of zones, and requests that the host aborts.
 """
 
 import json

@@ -9,7 +9,7 @@
 `trace` is a binary file: the trace without compression. A request is a tuple: time (ns, by the clock of the trace),
 kind (`"read"`, `"write"`, `"trim"` or `"flush"`), first byte, bytes, and perhaps the number of the stream. For speed,
 the elements may be numpy arrays of one length, a request each. Times, addresses and sizes have the rules of
-`docs/traces.md`. Ignored: names of files, placement, and traces in these formats as output.
+`palimpsest help traces`. Ignored: names of files, placement, and traces in these formats as output.
 """
 
 import io

@@ -1,7 +1,7 @@
 """Data frames as workloads: written as Parquet traces, which the process keeps until exit.
 
-A frame is a table of polars, pandas or Arrow with the columns of the trace format `parquet` (docs/traces.md). Other
-columns are ignored. Frames larger than memory are not supported.
+A frame is a table of polars, pandas or Arrow with the columns of the trace format `parquet` (`palimpsest help traces`).
+Other columns are ignored. Frames larger than memory are not supported.
 """
 
 from __future__ import annotations

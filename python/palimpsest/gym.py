@@ -7,8 +7,8 @@
 In `Pace-v0` the agent spreads the moves of each victim (`ftl.gc_pace`); in `Placement-v0` it chooses the write stream
 of each write (`ftl.classifier`). A step is a decision: the agent observes the drive at the moment of the question. An
 episode is a workload on a preconditioned drive, which runs in a thread. Either the drive or the agent waits for the
-other at any time, so the same seed and actions give the same trajectory. `docs/learning.md` describes spaces, rewards
-and figures.
+other at any time, so the same seed and actions give the same trajectory. `palimpsest help learning`
+describes spaces, rewards and figures.
 
 Ignored: directives of requests (force unit access, placement handles, owners), power cuts, several agents on a drive.
 """

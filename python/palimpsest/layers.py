@@ -5,10 +5,10 @@
 ...     def read(self, io, units):
 ...         io.deliver(list(units), self.map[units.start : units.stop])
 
-The contract is the one of the Rust trait `Ftl` (`docs/write-an-ftl.md`); `docs/python-layers.md` shows a whole layer.
-Flash, its rules, gates, the engine and all verification are those of every layer. The canonical name has a digest of
-the file, so that results name the code. Ignored: open pages in the write buffer, timers, zones, handles, codes of
-cells, tables in flash, and drives that programs use, such as `serve`.
+The contract is the one of the Rust trait `Ftl` (`palimpsest help write-an-ftl`); `palimpsest help python-layers` shows
+a whole layer. Flash, its rules, gates, the engine and all verification are those of every layer. The canonical name
+has a digest of the file, so that results name the code. Ignored: open pages in the write buffer, timers, zones,
+handles, codes of cells, tables in flash, and drives that programs use, such as `serve`.
 """
 
 import io as files

@@ -89,10 +89,10 @@ def list_(kind: str | None, *, as_json: bool) -> None:
     # NO_COLOR turns escape codes off everywhere; FORCE_COLOR turns them on in a pipe, too.
     is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") in ("dumb", "unknown")
     is_coloured = False if is_plain else True if os.environ.get("FORCE_COLOR") else None
-    click.echo(render(found, _width()), color=is_coloured)
+    click.echo(render(found, width()), color=is_coloured)
 
 
-def _width() -> int:
+def width() -> int:
     """The columns of the terminal, or 80."""
     if os.environ.get("COLUMNS"):
         return shutil.get_terminal_size().columns

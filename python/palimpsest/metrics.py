@@ -201,7 +201,7 @@ _ALONE = ("write_amplification", "padding_bytes", "simulated_ns", "seed", "schem
 
 
 def is_figure(name: str) -> bool:
-    """Whether a result may have a number of this name (docs/results.md); layers have names of their own."""
+    """Whether a result may have a number of this name (`palimpsest help results`); layers have names of their own."""
     table, _, key = name.partition(".")
     return name in _ALONE or (table in _FIGURES and re.fullmatch(_FIGURES[table], key) is not None)
 

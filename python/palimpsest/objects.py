@@ -256,7 +256,7 @@ def objects(
     """Put a flash cache of objects on a drive: with a placement handle for each part of the cache, and with one.
 
     WORKLOAD is a preset (fdp-cache, fdp-kvcache), a description (cache=80%,policy=lru,...), or the file of a trace;
-    docs/objects.md has the keys. Prints hit ratio, write amplification, time of a get and endurance of both.
+    `palimpsest help objects` has the keys. Prints hit ratio, write amplification, time of a get and endurance of both.
 
     \b
     Examples:

@@ -11,7 +11,7 @@
 
 On the command line: `--set ftl.victim=mine.py:CostAgeTimes`. The canonical value has a digest of the file, so results
 name the code, and a kept state or a sweep of other code is not continued. A policy lives as long as a drive; each drive
-has a copy. `docs/policies.md` describes the methods. Ignored: policies of other keys.
+has a copy. `palimpsest help policies` describes the methods. Ignored: policies of other keys.
 """
 
 import copy

@@ -1,7 +1,7 @@
 """Results: the figures that a run measured, as plain data.
 
-docs/results.md explains the figures of `palimpsest run --json`. This module computes and draws nothing: plots, pages
-and folders reach results through the `Views` that the package sets on import.
+`palimpsest help results` explains the figures of `palimpsest run --json`. This module computes and draws nothing:
+plots, pages and folders reach results through the `Views` that the package sets on import.
 """
 
 import json
@@ -203,7 +203,7 @@ class Result(Shown):
     def _runs(self) -> list["Result"]:
         return [self]
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - each key has a type of its own; docs/results.md
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - each key has a type of its own
         if name.startswith("_") or name not in self._data:
             raise AttributeError(
                 f"no such figure {name!r} in this result; it has {', '.join(self.__dict__.get('_data', ()))}"
@@ -268,9 +268,9 @@ class Result(Shown):
                 window of simulated time); `latency` (histogram: class, lower_ns, count); `wear` (a row for each block);
                 `utilization` (a row for each channel and die); `snapshots` (fewer than 64, evenly over the requests);
                 `blocks` (states: a row for each block of each snapshot, neighbours joined on large drives);
-                `operations` and `requests` (the timeline: docs/operations.md); `volumes` (a row for each volume of a
-                trace); `jobs` (a row for each section of a job file); `tenants` (a row for each section or volume);
-                `handles` (a row for each reclaim unit handle of `fdp`).
+                `operations` and `requests` (the timeline: `palimpsest help operations`); `volumes` (a row for each
+                volume of a trace); `jobs` (a row for each section of a job file); `tenants` (a row for each section or
+                volume); `handles` (a row for each reclaim unit handle of `fdp`).
 
         Raises:
             ValueError: the table is unknown, or the run kept no series.

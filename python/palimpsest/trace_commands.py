@@ -83,7 +83,7 @@ def info(out: Path | None, as_json: bool, **options: Any) -> None:  # noqa: ANN4
     """Describe a workload: sizes, locality, arrivals.
 
     Read ratio, footprint, overwrites, sequentiality, hot share, reuse distances, miss ratios of caches, working
-    sets: docs/howto-trace.md has the terms.
+    sets: `palimpsest help howto-trace` has the terms.
 
     \b
     Examples:

@@ -13,7 +13,7 @@
 Arrays are `uint8`, 8 cells or message bits a byte, the first at weight 1; with `bits=True` an element is one cell or
 bit, 0 or 1. A page has its data cells, then its spare cells. A cell of 1 may still be cleared; a cell never rises from
 0 to 1. Two dimensions are a batch, a page a row, which all cores share. Results depend on the arguments alone.
-`docs/wom-codes.md` describes and measures the codes.
+`palimpsest help wom-codes` describes and measures the codes.
 """
 
 import os

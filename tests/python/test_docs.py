@@ -24,7 +24,7 @@ MAKE_TARGETS = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(
 COMMANDS = (
     "demo", "figure", "rerun", "cite", "why",
     "run", "compare", "serve", "nvme", "attach", "detach", "mount", "crash", "check", "live",
-    "objects", "sweep", "leaderboard", "reproduce", "validate", "fit", "report", "list", "show", "new-layer",
+    "objects", "sweep", "leaderboard", "reproduce", "validate", "fit", "report", "list", "show", "help", "new-layer",
     "completion",
     "trace info", "trace convert", "trace synth", "import mqsim", "import femu", "import simplessd",
     "image info", "image check", "image compact",

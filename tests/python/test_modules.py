@@ -17,7 +17,7 @@ interrupts distribution native _core errors plugins formats user_files policies 
 tables result engine timelines metrics why tenants intervals sketches replicates summary answers comparison
 charts.common charts.blocks charts.flash charts.gantt charts.latency charts.parts charts.tenants charts.time
 charts.volumes charts.handles charts.__init__ page fio_output against report outputs reruns views progress
-parameters needs commands completion listing run_options new_layer checking images live_lab
+parameters needs commands completion listing manual run_options new_layer checking images live_lab
 serving nvme attaching mounting wear wom drives traces trace_table trace_report trace_commands objects frames
 imports.record imports.elements imports.mqsim_files imports.mqsim_drive imports.mqsim_flows imports.femu
 imports.simplessd imports.writing imports.agreement imports.command imports.__init__

@@ -105,6 +105,7 @@ ALONE = {
     "figure": "kind results output",
     "rerun": "folder",
     "cite": "",
+    "help": "topic",
     "why": "folder as_json",
     "list": "kind as_json",
     "show": "ssd ftl overrides",

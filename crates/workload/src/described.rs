@@ -12,8 +12,8 @@ pub type Key<S> = (&'static str, &'static str, &'static str, fn(&mut S, &str) ->
 pub const SHARE: &str = "a percentage such as 4%";
 pub const TIMES: &str = "a multiple such as 2x";
 
-/// Sets the keys of `text` in `spec`, and returns their names. `what` names the workloads, and `page` the page with the
-/// keys; `others` lists the values of a key for a message, if the key does not.
+/// Sets the keys of `text` in `spec`, and returns their names. `what` names the workloads, and `page` the topic of
+/// the page with the keys; `others` lists the values of a key for a message, if the key does not.
 ///
 /// # Errors
 /// [`Error::Input`] for an unknown key or a wrong value.
@@ -30,7 +30,7 @@ pub fn set<S>(
         let (name, value) = (name.trim(), value.trim());
         let Some(&(key, expected, _, set)) = keys.iter().find(|key| key.0 == name) else {
             let hint = near(name, keys.iter().map(|key| key.0));
-            let hint = if hint.is_empty() { format!("; expected a key of docs/{page}") } else { hint };
+            let hint = if hint.is_empty() { format!("; expected a key of `palimpsest help {page}`") } else { hint };
             let place = format!("--workload {}", shown(text));
             return Err(Error::input(place, format!("no key of {what} is called {name:?}{hint}")));
         };

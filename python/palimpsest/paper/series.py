@@ -141,7 +141,8 @@ def _expect(results: Sequence[Result], figure: str) -> None:
     known = {name for result in results for name in figures_of(result.to_dict())}
     if figure not in known:
         meant = did_you_mean(figure, sorted(known))
-        raise InputError(f"--figure {figure}: no result has this figure{meant}; expected one as in docs/results.md")
+        said = f"no result has this figure{meant}; expected one as in `palimpsest help results`"
+        raise InputError(f"--figure {figure}: {said}")
 
 
 def _bars(source: Source, choice: Choice) -> _Rows:

@@ -310,9 +310,8 @@ class _Reader:
                     raise self.wrong(("report", key), str(error)) from error
             if key == "figure" and not is_figure(value):
                 meant = did_you_mean(value, [".".join(metric.path) for metric in METRICS])
-                raise self.wrong(
-                    ("report", key), f"no result has a figure {value}{meant}; expected one as in docs/results.md"
-                )
+                said = f"no result has a figure {value}{meant}; expected one as in `palimpsest help results`"
+                raise self.wrong(("report", key), said)
         return dict(data)
 
 

@@ -125,7 +125,7 @@ const WAITING: &str = "sync psync vsync pvsync pvsync2 sg libcufile libhipfile l
 pub const VERIFY: &str = "a method such as crc32c, or 0 for none";
 
 /// The hint for an unknown key.
-pub const EXPECTED: &str = "expected a key of docs/workloads.md";
+pub const EXPECTED: &str = "expected a key of `palimpsest help workloads`";
 
 fn has(names: &str, name: &str) -> bool {
     names.split(' ').any(|other| other.split('=').next() == Some(name))

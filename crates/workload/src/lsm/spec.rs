@@ -119,7 +119,7 @@ impl LsmSpec {
     /// [`Error::Input`] for an unknown key, a wrong value, or a key without effect.
     pub fn parse(text: &str) -> Result<Self> {
         let mut spec = LsmSpec::default();
-        let given = described::set(&mut spec, text, KEYS, ("stores of records", "records.md"), |_, _| None)?;
+        let given = described::set(&mut spec, text, KEYS, ("stores of records", "records"), |_, _| None)?;
         if !spec.placed && given.contains(&"handles") {
             return Err(Error::input("handles", "writes name no handles; expected placement=on"));
         }

@@ -91,7 +91,10 @@ fn all_records_are_found() {
 #[test]
 fn mistakes_are_named() {
     for (text, expected) in [
-        ("lsm=90%,levels=3", "no key of stores of records is called \"levels\"; expected a key of docs/records.md"),
+        (
+            "lsm=90%,levels=3",
+            "no key of stores of records is called \"levels\"; expected a key of `palimpsest help records`",
+        ),
         ("lsm=90%,fit=best", "fit=best: no value of this key; expected first or next"),
         ("lsm=90%,ratio=1", "ratio=1: no value of this key; expected 2 to 100"),
         ("lsm=90%,placement=off,handles=1:2", "handles: writes name no handles; expected placement=on"),

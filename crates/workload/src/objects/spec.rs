@@ -185,7 +185,7 @@ impl ObjectSpec {
     /// [`Error::Input`] for an unknown key, a wrong value, or a key without effect.
     pub fn parse(text: &str) -> Result<Self> {
         let mut spec = ObjectSpec::default();
-        let given = described::set(&mut spec, text, KEYS, ("object workloads", "objects.md"), |key, value| {
+        let given = described::set(&mut spec, text, KEYS, ("object workloads", "objects"), |key, value| {
             let policies = || POLICIES.iter().map(|policy| policy.name);
             (key == "policy").then(|| expected_name(value, policies(), "policies"))
         })?;

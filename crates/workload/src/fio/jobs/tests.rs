@@ -399,7 +399,8 @@ fn keys_without_effect_are_named_and_others_refused() {
     let text = "[global]\nioengine=http\nhttps=on\niodpeth=4\n[a]\nhttps=off\nignore_zone_limits=1\nverify_only\n";
     let message = JobFile::parse(text, "j.fio").unwrap_err().to_string();
     let expected = "j.fio:2: needs a server instead of a drive: ioengine=http (line 2) and 1 more; unknown key: \
-                    iodpeth (line 4; did you mean iodepth?); and 2 more keys; expected a key of docs/workloads.md";
+                    iodpeth (line 4; did you mean iodepth?); and 2 more keys; expected a key of `palimpsest help \
+                    workloads`";
     assert_eq!(message, expected);
     let file = JobFile::parse("[a]\niodepth=8\nioengine=psync\nn=3\n", "j.fio").unwrap();
     let source = file.source(GIB, 1).unwrap();
