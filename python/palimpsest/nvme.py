@@ -2,6 +2,7 @@
 
 import ipaddress
 import re
+import socket
 from typing import Any
 
 import click
@@ -45,6 +46,18 @@ def _other(text: str) -> tuple[str, str]:
     return _qualified(name), address
 
 
+def _advertised(text: str) -> str:
+    """The address and port of `HOST:PORT`."""
+    host, _, port = text.rpartition(":")
+    if not host or not re.fullmatch(r"[1-9][0-9]{0,4}", port) or int(port) >= 1 << 16:
+        raise ValueError(f"{text!r} is no address; expected HOST:PORT such as 192.0.2.7:4420")
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0][4][0]
+    except OSError as error:
+        raise ValueError(f"{host}: {error.strerror}; expected a host that this machine can look up") from error
+    return f"[{found}]:{port}" if ":" in str(found) else f"{found}:{port}"
+
+
 _OPTIONS = (
     *DRIVE,
     listen_option(f"HOST:PORT (port 0: any free one); may be repeated.  [default: {PLACE}]"),
@@ -69,6 +82,11 @@ _OPTIONS = (
         multiple=True,
         help="Name a subsystem of another process in the discovery log too; repeatable.",
     ),
+    click.option(
+        "--advertise",
+        type=Parsed("HOST:PORT", _advertised),
+        help="Address for the discovery log, such as one outside NAT.  [default: the one at which a host connects]",
+    ),
     PAGE,
     click.option("--once", is_flag=True, help="End when the last host that used the drive has gone."),
     run_option("the address as $uri"),
@@ -84,7 +102,7 @@ _OPTIONS = (
 @in_order(*_OPTIONS)
 def nvme(
     listen: tuple[str, ...], *, nqn: str | None, hosts: tuple[str, ...], block: str, namespaces: tuple[int, ...],
-    others: tuple[tuple[str, str], ...], once: bool, timeout: float, **options: Any,  # noqa: ANN401
+    others: tuple[tuple[str, str], ...], advertise: str | None, once: bool, timeout: float, **options: Any,  # noqa: ANN401
 ) -> None:  # fmt: skip
     """Serve a simulated drive as an NVMe/TCP target, and print its figures at the end.
 
@@ -103,7 +121,7 @@ def nvme(
     """
     subsystem = {
         "nqn": nqn, "hosts": list(hosts), "block_bytes": int(block), "namespaces": list(namespaces),
-        "others": list(others),
+        "others": list(others), "advertise": advertise,
     }  # fmt: skip
     serving = {"listen": list(listen or [PLACE]), "nvme": subsystem, "once": once, "timeout_s": timeout}
     run_drive("nvme", options, serving)

@@ -18,6 +18,8 @@ import pytest
 
 import palimpsest as ps
 from conftest import COMMAND, Command
+from nvme_initiator import Admin, Disk, Queue, StatusError
+from nvme_target import NQN, served
 from palimpsest import files, outputs
 from test_images import start
 from test_serve import WRITE
@@ -148,6 +150,27 @@ def test_a_full_disk_beneath_an_image_ends_the_server(small_disk: Path) -> None:
     assert server.returncode == 1
     assert "every further request is refused, and the server ends" in said
     assert re.search(rf"^error: the image cannot be written: {NO_SPACE}", said, re.MULTILINE)
+
+
+@CONTRACT
+@pytest.mark.parametrize("clock", ["none", "virtual"])
+def test_an_nvme_write_to_a_full_disk_has_a_status(small_disk: Path, clock: str) -> None:
+    options = ("--image", str(small_disk / "drive.pal"), "--clock", clock)
+    with served(*options) as (process, place):
+        disk = Disk(place, NQN, number=1, controller=Admin(place, NQN).controller)
+
+        def write_all() -> None:
+            for block in range(1000):
+                disk.write(block, os.urandom(4096))
+
+        with pytest.raises(StatusError) as refused:
+            write_all()
+        assert refused.value.status == 6, "internal error"
+        said = process.communicate(timeout=60)[1]
+    assert process.returncode == 1
+    assert f"the image cannot be written: {NO_SPACE}" in said
+    while Queue.opened:
+        Queue.opened.pop().close()
 
 
 @CONTRACT

@@ -118,8 +118,8 @@ ALONE = {
     "image check": "image as_json",
     "image compact": "image as_json",
     "serve": "ssd ftl overrides listen page once run image record precondition clock seed timeout out as_json",
-    "nvme": "ssd ftl overrides listen nqn hosts block namespaces others page once run image record precondition clock "
-    "seed timeout out as_json",
+    "nvme": "ssd ftl overrides listen nqn hosts block namespaces others advertise page once run image record "
+    "precondition clock seed timeout out as_json",
     "attach": "ssd ftl overrides name file_only run listen page image record precondition clock seed out as_json",
     "detach": "everything",
     "mount": "folder ssd ftl overrides scheme page run image record precondition clock seed out as_json",

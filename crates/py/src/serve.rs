@@ -52,11 +52,12 @@ struct NvmeOptions {
     block_bytes: u32,
     namespaces: Vec<u64>,
     others: Vec<(String, SocketAddr)>,
+    advertise: Option<SocketAddr>,
 }
 
 impl From<NvmeOptions> for nvme::Wanted {
-    fn from(NvmeOptions { nqn, hosts, block_bytes, namespaces, others }: NvmeOptions) -> Self {
-        nvme::Wanted { nqn, hosts, block_bytes, namespaces, others }
+    fn from(NvmeOptions { nqn, hosts, block_bytes, namespaces, others, advertise }: NvmeOptions) -> Self {
+        nvme::Wanted { nqn, hosts, block_bytes, namespaces, others, advertised: advertise }
     }
 }
 

@@ -173,6 +173,7 @@ pub fn subsystem(size: usize) -> Subsystem {
         block_bytes: 512,
         namespaces: Vec::new(),
         others: Vec::new(),
+        advertised: None,
     };
     let facts = Facts::new("array", size as u64, 4096, true, &wanted, 1);
     Subsystem::new(facts, &wanted).expect("the name is well-formed")

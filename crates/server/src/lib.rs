@@ -126,6 +126,9 @@ pub fn serve(
     serving.store(true, Ordering::Relaxed);
     let (name, bytes) = (resolved.drive.name.clone(), served.bytes());
     let subsystem = settings.nvme.as_ref().map(|wanted| subsystem(&served, &name, options.seed, wanted)).transpose()?;
+    listeners.0.iter().chain(&page).try_for_each(Listener::start).map_err(|error| {
+        Error::input("--listen", format!("{error}; another program has taken the place meanwhile; expected a free one"))
+    })?;
     let uris: Vec<String> = listeners.0.iter().map(|listener| uri_of(listener, subsystem.as_ref())).collect();
     if let Some(Ok(address)) = page.as_ref().map(Listener::address) {
         say(&format!("figures at http://{address}"));
@@ -134,8 +137,15 @@ pub fn serve(
     if !uris.is_empty() {
         say(&format!("serving {what}, at {}", uris.join(" and ")));
     }
-    for address in subsystem.iter().flat_map(|_| &listeners.0).filter_map(|listener| listener.address().ok()) {
-        say(&subsystem.as_ref().map_or_else(String::new, |subsystem| subsystem.connect_line(&address)));
+    for (subsystem, listener) in
+        subsystem.iter().flat_map(|one| listeners.0.iter().map(move |listener| (one, listener)))
+    {
+        let address = listener.outside().or(listener.address().ok());
+        address.iter().for_each(|&at| say(&subsystem.connect_line(&subsystem.address_for_hosts(at))));
+    }
+    if listeners.0.iter().any(|listener| listener.outside().is_some()) {
+        say("warning: every machine that reaches the address can read and write the drive: the protocol here has no \
+             password and no encryption");
     }
     let export = Export { name, bytes, preferred_block: handshake::preferred_block(served.unit_bytes()) };
     let engine = match settings.clock {
@@ -187,8 +197,8 @@ fn subsystem(served: &Served<'_>, name: &str, seed: u64, wanted: &nvme::Wanted) 
 
 /// The address of a socket as a URI, by NVMe/TCP if there is a `subsystem`.
 fn uri_of(listener: &Listener, subsystem: Option<&Subsystem>) -> String {
-    match (subsystem, listener.address()) {
-        (Some(subsystem), Ok(address)) => format!("nvme+tcp://{address}/{}", subsystem.nqn),
+    match (subsystem, listener.outside().or(listener.address().ok())) {
+        (Some(subsystem), Some(address)) => format!("nvme+tcp://{address}/{}", subsystem.nqn),
         _ => listener.uri(),
     }
 }

@@ -14,13 +14,13 @@ use crate::wire::Fault;
 use crate::{nbd, nvme};
 use palimpsest_lab::error::Error;
 use palimpsest_lab::run::served::Served;
-use socket2::SockRef;
+use socket2::{Domain, SockRef, Type};
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Scope;
@@ -38,19 +38,60 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// Wait after a failure to accept.
 const AFTER_FAILURE: Duration = Duration::from_millis(100);
 
-/// A listening socket.
+/// Connections that the kernel keeps for a socket until the service accepts them.
+const BACKLOG: i32 = 128;
+
+/// A socket, which takes clients from [`Listener::start`] on.
 pub enum Listener {
     Tcp(TcpListener),
     /// A socket in the file system, removed at the end.
-    Unix(UnixListener, PathBuf),
+    Unix(UnixListener, Place),
+}
+
+/// The paths of a socket in the file system.
+pub struct Place {
+    path: PathBuf,
+    /// The path until [`Listener::start`]: in a folder that no other user can enter.
+    hidden: PathBuf,
+}
+
+/// Reserves one of `addresses`: until [`Listener::start`], a client is refused and does not wait for an answer.
+///
+/// # Errors
+/// Those of the last address.
+pub(crate) fn reserve(addresses: impl Iterator<Item = SocketAddr>) -> io::Result<TcpListener> {
+    let mut last = io::Error::new(io::ErrorKind::InvalidInput, "no address");
+    for address in addresses {
+        let bound = socket2::Socket::new(Domain::for_address(address), Type::STREAM, None).and_then(|socket| {
+            socket.set_reuse_address(true)?;
+            socket.bind(&address.into())?;
+            Ok(socket)
+        });
+        match bound {
+            Ok(socket) => return Ok(socket.into()),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
 }
 
 impl Listener {
-    /// Opens `HOST:PORT`, or `unix:PATH`.
+    /// Reserves `HOST:PORT`, or `unix:PATH`.
     pub fn open(place: &str) -> io::Result<Listener> {
         match place.strip_prefix("unix:") {
-            Some(path) => Ok(Listener::Unix(bind(Path::new(path))?, path.into())),
-            None => TcpListener::bind(place).map(Listener::Tcp),
+            Some(path) => Place::new(path.into()).bind().map(|(listener, place)| Listener::Unix(listener, place)),
+            None => reserve(place.to_socket_addrs()?).map(Listener::Tcp),
+        }
+    }
+
+    /// Takes clients from now on.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AddrInUse`] if another server has taken the place meanwhile.
+    pub fn start(&self) -> io::Result<()> {
+        match self {
+            Listener::Tcp(listener) => SockRef::from(listener).listen(BACKLOG),
+            Listener::Unix(_, place) => place.publish(),
         }
     }
 
@@ -65,13 +106,24 @@ impl Listener {
         }
     }
 
+    /// The address for clients of other machines, if some can reach the socket: of the first interface, if the socket
+    /// listens at all of them.
+    pub fn outside(&self) -> Option<SocketAddr> {
+        let address = self.address().ok().filter(|address| !address.ip().is_loopback())?;
+        let is_other = |one: &IpAddr| one.is_ipv4() == address.is_ipv4() && !one.is_loopback() && !is_link_local(one);
+        let own = || interfaces().into_iter().find(is_other).unwrap_or(address.ip());
+        let ip = if address.ip().is_unspecified() { own() } else { address.ip() };
+        Some(SocketAddr::new(ip, address.port()))
+    }
+
     /// The address as an NBD URI.
     pub fn uri(&self) -> String {
         match self {
-            Listener::Tcp(listener) => {
-                listener.local_addr().map_or_else(|_| "nbd://".into(), |address| format!("nbd://{address}"))
+            Listener::Tcp(_) => {
+                let address = self.outside().or(self.address().ok());
+                address.map_or_else(|| "nbd://".into(), |address| format!("nbd://{address}"))
             }
-            Listener::Unix(_, path) => format!("nbd+unix:///?socket={}", path.display()),
+            Listener::Unix(_, place) => format!("nbd+unix:///?socket={}", place.path.display()),
         }
     }
 
@@ -87,47 +139,90 @@ impl Listener {
                 }
                 drop(TcpStream::connect_timeout(&address, FAREWELL));
             }
-            Listener::Unix(_, path) => drop(UnixStream::connect(path)),
+            Listener::Unix(_, place) => drop(UnixStream::connect(&place.path)),
         }
     }
 
     /// Removes the file of the socket.
     pub fn clean_up(&self) {
-        if let Listener::Unix(_, path) = self {
-            let _ = std::fs::remove_file(path);
+        if let Listener::Unix(_, place) = self {
+            // Before the start the file at the path is not ours.
+            let is_hidden = place.hidden.exists();
+            let _ = std::fs::remove_file(if is_hidden { &place.hidden } else { &place.path });
+            place.leave();
         }
     }
 }
 
-/// Opens a socket in the file system for this user alone; replaces a socket without a server.
-fn bind(path: &Path) -> io::Result<UnixListener> {
-    let is_socket = || std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
-    match bind_private(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_socket() => {
-            match UnixStream::connect(path).map_err(|error| error.kind()) {
-                Err(io::ErrorKind::ConnectionRefused) => std::fs::remove_file(path)?,
-                _ => return Err(io::ErrorKind::AddrInUse.into()),
+/// The addresses of this machine, in the order of the interfaces.
+fn interfaces() -> Vec<IpAddr> {
+    let all = nix::ifaddrs::getifaddrs().into_iter().flatten().filter_map(|one| one.address);
+    let ip = |address: nix::sys::socket::SockaddrStorage| {
+        let v4 = address.as_sockaddr_in().map(|v4| IpAddr::from(v4.ip()));
+        v4.or(address.as_sockaddr_in6().map(|v6| IpAddr::from(v6.ip())))
+    };
+    all.filter_map(ip).collect()
+}
+
+/// True for an address that names no machine without an interface.
+fn is_link_local(address: &IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => v4.is_link_local(),
+        IpAddr::V6(v6) => v6.is_unicast_link_local(),
+    }
+}
+
+impl Place {
+    fn new(path: PathBuf) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let hidden = path.with_file_name(format!(".{}.{number}", std::process::id())).join("s");
+        Place { path, hidden }
+    }
+
+    /// Opens the hidden socket, for this user alone.
+    fn bind(self) -> io::Result<(UnixListener, Self)> {
+        if self.is_taken() {
+            return Err(io::ErrorKind::AddrInUse.into());
+        }
+        self.hidden.parent().map_or(Ok(()), |folder| std::fs::DirBuilder::new().mode(0o700).create(folder))?;
+        let bound = UnixListener::bind(&self.hidden).and_then(|listener| {
+            std::fs::set_permissions(&self.hidden, std::fs::Permissions::from_mode(0o600))?;
+            Ok(listener)
+        });
+        if bound.is_err() {
+            let _ = std::fs::remove_file(&self.hidden);
+            self.leave();
+        }
+        Ok((bound?, self))
+    }
+
+    /// Whether a server takes clients at the path, or another kind of file is there.
+    fn is_taken(&self) -> bool {
+        let Ok(found) = std::fs::symlink_metadata(&self.path) else { return false };
+        let is_refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+        !found.file_type().is_socket() || !UnixStream::connect(&self.path).is_err_and(is_refused)
+    }
+
+    /// Moves the hidden socket to the path; replaces a socket without a server.
+    fn publish(&self) -> io::Result<()> {
+        match std::fs::hard_link(&self.hidden, &self.path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && !self.is_taken() => {
+                std::fs::remove_file(&self.path)?;
+                std::fs::hard_link(&self.hidden, &self.path)?;
             }
-            bind_private(path)
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(io::ErrorKind::AddrInUse.into()),
+            other => other?,
         }
-        other => other,
+        std::fs::remove_file(&self.hidden)?;
+        self.leave();
+        Ok(())
     }
-}
 
-/// Opens a socket at `path`, which must be free. The socket gets its mode in a folder that no other user can enter, and
-/// moves then.
-fn bind_private(path: &Path) -> io::Result<UnixListener> {
-    let folder = path.with_file_name(format!(".{}", std::process::id()));
-    std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
-    let made = folder.join("s");
-    let bound = UnixListener::bind(&made).and_then(|listener| {
-        std::fs::set_permissions(&made, std::fs::Permissions::from_mode(0o600))?;
-        std::fs::hard_link(&made, path)?;
-        Ok(listener)
-    });
-    let _ = std::fs::remove_file(&made);
-    let _ = std::fs::remove_dir(&folder);
-    bound
+    /// Removes the folder of the hidden socket.
+    fn leave(&self) {
+        self.hidden.parent().into_iter().for_each(|folder| drop(std::fs::remove_dir(folder)));
+    }
 }
 
 struct Client {

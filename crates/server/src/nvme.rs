@@ -87,6 +87,9 @@ pub struct Wanted {
     pub namespaces: Vec<u64>,
     /// Subsystems of other processes, for the discovery log: names and addresses.
     pub others: Vec<(String, SocketAddr)>,
+    /// The address of the subsystem for its hosts, such as one outside a translation of addresses; by default the
+    /// address at which a host connects.
+    pub advertised: Option<SocketAddr>,
 }
 
 /// The drive.
@@ -94,8 +97,12 @@ pub struct Wanted {
 pub struct Facts {
     pub blocks: u64,
     pub block_bytes: u32,
-    /// Bytes of a unit of the layer's map.
+    /// Bytes of a unit of the layer's map: of the best deallocations.
     pub unit_bytes: u64,
+    /// Bytes of a page, or of a unit if larger: the least that the drive writes without a part from elsewhere.
+    pub page_bytes: u64,
+    /// Bytes that one program of all planes of a die stores.
+    pub program_bytes: u64,
     /// Whether no power cut can bring unmapped data back.
     pub trims_last: bool,
     pub model: String,
@@ -119,6 +126,8 @@ impl Facts {
             blocks: bytes / u64::from(wanted.block_bytes),
             block_bytes: wanted.block_bytes,
             unit_bytes,
+            page_bytes: unit_bytes,
+            program_bytes: unit_bytes,
             trims_last,
             model: format!("palimpsest {name}"),
             serial,
@@ -128,14 +137,16 @@ impl Facts {
         }
     }
 
-    /// The namespace with the zones or reclaim unit handles of a drive.
+    /// The namespace with the sizes of flash, and the zones or reclaim unit handles of a drive.
     ///
     /// # Errors
     /// [`Error::Input`] for blocks that do not fit the zones.
     pub fn of_layer(self, served: &palimpsest_lab::run::served::Served<'_>) -> Result<Self> {
         let zones = served.zones().map(|zones| ZoneFacts::new(zones, self.block_bytes)).transpose()?;
         let placement = served.figures().fdp.as_ref().map(placement::identifiers);
-        Ok(Facts { zones, placement, ..self })
+        let page_bytes = (served.page_bytes() / served.pages_per_program()).next_multiple_of(self.unit_bytes);
+        let program_bytes = served.program_bytes().next_multiple_of(page_bytes);
+        Ok(Facts { zones, placement, page_bytes, program_bytes, ..self })
     }
 
     pub fn bytes(&self) -> u64 {
@@ -160,6 +171,7 @@ pub struct Subsystem {
     hosts: Vec<String>,
     /// Subsystems of other processes.
     others: Vec<(String, SocketAddr)>,
+    advertised: Option<SocketAddr>,
     controllers: Mutex<BTreeMap<u16, Arc<Controller>>>,
     namespaces: RwLock<Namespaces>,
     pub reservations: Reservations,
@@ -205,6 +217,7 @@ impl Subsystem {
             facts,
             hosts: wanted.hosts.clone(),
             others: wanted.others.clone(),
+            advertised: wanted.advertised,
             controllers: Mutex::default(),
             namespaces,
             reservations: Reservations::default(),
@@ -367,8 +380,13 @@ impl Subsystem {
         self.reservations.power_lost();
     }
 
+    /// The address for hosts of a socket at `address`.
+    pub fn address_for_hosts(&self, address: SocketAddr) -> SocketAddr {
+        self.advertised.unwrap_or(address)
+    }
+
     /// The command that connects a host to `address`.
-    pub fn connect_line(&self, address: &std::net::SocketAddr) -> String {
+    pub fn connect_line(&self, address: &SocketAddr) -> String {
         format!("nvme connect -t tcp -a {} -s {} -n {}", address.ip(), address.port(), self.nqn)
     }
 }

@@ -5,6 +5,7 @@
 //! time limit. A request that names another host than this machine is refused, so that pages of other sites cannot read
 //! the figures.
 
+use crate::listen::reserve;
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::run::served::Served;
 use serde_json::{Value, json};
@@ -40,7 +41,7 @@ pub trait Shown {
     fn is_ending(&self) -> bool;
 }
 
-/// Opens the socket of `place`, an address of this machine.
+/// Reserves the socket of `place`, an address of this machine.
 ///
 /// # Errors
 /// [`Error::Input`] for other addresses, and for an address in use.
@@ -55,7 +56,7 @@ pub fn open(place: &str) -> Result<TcpListener> {
     if addresses.iter().any(|address| !address.ip().is_loopback()) {
         return Err(wrong("other machines could read the page".into()));
     }
-    TcpListener::bind(&addresses[..]).map_err(|error| wrong(error.to_string()))
+    reserve(addresses.into_iter()).map_err(|error| wrong(error.to_string()))
 }
 
 /// Answers until the service ends.

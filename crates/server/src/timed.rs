@@ -265,7 +265,8 @@ impl<'a> Timed<'a> {
     /// Answers completed requests, and starts their next steps; then refuses all requests in flight after a failure.
     fn answer_completed(&self, state: &mut State<'a>, happened: Reply<()>, witness: &dyn Witness) {
         witness.proceeded(&state.served);
-        state.steps.failure = happened.err();
+        // A failed submission comes before any step.
+        state.steps.failure = state.steps.failure.take().or(happened.err());
         state.collect();
         while let Some((done, pending)) = state.steps.completed.pop_front() {
             state.done(done, pending);

@@ -274,6 +274,10 @@ impl<M: Map> Log<M> {
             });
         }
         let unit_subpages = u64::from(self.shape.units_per_block) * subpages;
+        // A handle always refers to a unit. Without an open block the unit is one that the next write opens.
+        for handle in all.iter_mut().take(handles.count as usize).filter(|handle| handle.left_subpages == 0) {
+            handle.left_subpages = unit_subpages;
+        }
         Some(PlacementFigures { handles: all, groups: handles.names.groups, unit_subpages, events: handles.events })
     }
 }

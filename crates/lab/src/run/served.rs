@@ -282,6 +282,17 @@ impl<'a> Served<'a> {
         self.resolved.drive.geometry.page_bytes().into()
     }
 
+    /// Pages that one program stores: 1, or those of a word line that one shot programs.
+    pub fn pages_per_program(&self) -> u64 {
+        self.resolved.drive.part.loads.into()
+    }
+
+    /// Bytes that one program of all planes of a die stores: pages, or whole word lines if one shot programs them.
+    pub fn program_bytes(&self) -> u64 {
+        let drive = &self.resolved.drive;
+        u64::from(drive.physical.page_bytes()) * u64::from(drive.physical.planes_per_die)
+    }
+
     /// Whether the power may fail, so that a trim may be undone. For a drive in an image, the end of the server is a
     /// power cut.
     pub fn may_lose_power(&self) -> bool {

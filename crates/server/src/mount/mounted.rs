@@ -72,6 +72,7 @@ pub fn mount(
         let expected = "expected the right to mount there: root, or the program fusermount3";
         Error::input(at.display().to_string(), format!("{error}; {expected}"))
     })?;
+    page.iter().try_for_each(Listener::start).map_err(|error| Error::input("--page", error.to_string()))?;
     if let Some(Ok(address)) = page.as_ref().map(Listener::address) {
         say(&format!("figures at http://{address}"));
     }

@@ -395,8 +395,9 @@ impl Controller {
 }
 
 impl State {
+    /// Ends the requests of all I/O queues; answers of served requests still go out.
     fn hang_up_queues(&mut self) {
-        self.queues.values().flatten().for_each(|socket| socket.hang_up(true));
+        self.queues.values().flatten().for_each(|socket| socket.hang_up(false));
     }
 
     /// Answers requests with events.

@@ -1,4 +1,5 @@
-//! The discovery log: the subsystem, at the address at which the host connected, and subsystems of other processes.
+//! The discovery log: the subsystem, at the advertised address or the one at which the host connected, and subsystems of
+//! other processes.
 //!
 //! Source: NVM Express Base Specification 2.0, section 5.16.1.23. Ignored: referrals, and changes of the log.
 
@@ -17,6 +18,7 @@ const ADMIN_ENTRIES: u16 = 32;
 
 /// The log for a host that connected to `address`; without an address, the subsystem itself is left out.
 pub fn log(subsystem: &Subsystem, address: Option<SocketAddr>) -> Vec<u8> {
+    let address = address.map(|address| subsystem.address_for_hosts(address));
     let own = address.iter().map(|address| (&subsystem.nqn, address));
     let all: Vec<_> = own.chain(subsystem.others.iter().map(|(name, address)| (name, address))).collect();
     let mut log = Structure::new(BYTES * (1 + all.len()));

@@ -168,11 +168,11 @@ fn of_namespace(one: &Namespace, facts: &Facts) -> Vec<u8> {
     let format = if facts.zones.is_some() { 0 } else { format };
     page.u8(26, format as u8).u8(30, one.is_shared.into());
     page.u64(0, one.blocks).u64(8, one.blocks).u64(16, one.blocks);
-    let unit = (facts.unit_bytes / u64::from(one.block_bytes)).clamp(1, 1 << 16);
-    let unit_less_one = (unit - 1) as u16;
     page.u64(48, one.capacity);
-    for at in [64, 66, 68, 70, 72] {
-        page.u16(at, unit_less_one);
+    // Granularity and alignment of writes, those of deallocations, and the optimal size of writes.
+    let sizes = [facts.page_bytes, facts.page_bytes, facts.unit_bytes, facts.unit_bytes, facts.program_bytes];
+    for (at, bytes) in [64, 66, 68, 70, 72].into_iter().zip(sizes) {
+        page.u16(at, ((bytes / u64::from(one.block_bytes)).clamp(1, 1 << 16) - 1) as u16);
     }
     // Copies: blocks of a range, of all ranges, and number of ranges.
     let blocks = io::MOST_COPIED / one.block_bytes;

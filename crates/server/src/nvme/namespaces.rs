@@ -354,7 +354,8 @@ mod tests {
 
     fn namespaces(sizes: &[u64]) -> Done<Namespaces> {
         let (hosts, others) = (Vec::new(), Vec::new());
-        let wanted = Wanted { nqn: None, hosts, block_bytes: 4096, namespaces: sizes.to_vec(), others };
+        let wanted =
+            Wanted { nqn: None, hosts, block_bytes: 4096, namespaces: sizes.to_vec(), others, advertised: None };
         Namespaces::new(&Facts::new("drive", 100 << 14, 1 << 14, true, &wanted, 1), &wanted)
     }
 

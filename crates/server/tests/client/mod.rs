@@ -97,6 +97,7 @@ pub fn settings(options: &[&str]) -> Settings {
         block_bytes: 4096,
         namespaces: Vec::new(),
         others: Vec::new(),
+        advertised: None,
     });
     Settings { listen, nvme, attach: None, clock, page, image, image_sync, once, run, timeout }
 }
