@@ -128,7 +128,7 @@ impl Model {
         if self.drive.zones().is_some() {
             command.extent = self.drive.io.present.placed;
         }
-        self.drive.end_timing();
+        self.drive.end_life();
         self.shadow.power_failed(&mut self.drive.io, command);
     }
 

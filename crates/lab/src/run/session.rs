@@ -355,7 +355,7 @@ impl<'a> Session<'a> {
         if self.drive.io.plan.timed {
             self.timed_until = Some((self.planned(), self.energy_planned()));
         }
-        self.drive.end_timing();
+        self.drive.end_life();
     }
 
     /// Runs the rest of the workload.

@@ -208,8 +208,8 @@ impl Drive {
         self.flight.requests().filter(|(_, entry)| !entry.warmup).map(|(_, entry)| entry.command)
     }
 
-    /// Ends timing: operations count without time from now on.
-    pub fn end_timing(&mut self) {
+    /// Ends timing, as at the end of the drive's life: operations count without time from now on.
+    pub fn end_life(&mut self) {
         self.io.plan.timed = false;
         self.io.read_ahead = None;
         self.io.host.take_delivered();
