@@ -30,6 +30,8 @@ mod filesystem;
 mod harness;
 #[path = "model/kept.rs"]
 mod kept;
+#[path = "model/laws.rs"]
+mod laws;
 #[path = "model/mutants.rs"]
 mod mutants;
 #[path = "model/overlap.rs"]

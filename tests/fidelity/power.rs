@@ -1,6 +1,7 @@
 //! Power of flash over time (docs/fidelity.md): sums of the part's energies.
 
 use crate::bench::{Run, drive};
+use palimpsest_lab::nand::data::Payload;
 
 /// A drive of one die; only arrays and bus take time.
 const ONE_DIE: &str = "ftl.name=page ssd.channels=1 ssd.planes_per_die=1 ssd.blocks_per_plane=64 \
@@ -86,4 +87,45 @@ fn energy_and_power_are_null_where_the_part_has_no_energies() {
     let (energy, power, none) = of("tlc-32g", &format!("{ONE_DIE} part.e_erase=0J"));
     assert!(energy["read"].is_f64() && energy["program"].as_f64().unwrap() > 0.0, "{energy}");
     assert!(energy["erase"].is_null() && energy["total"].is_null() && power["mean"].is_null() && none);
+}
+
+/// Energy covers ended operations alone, as counts do: with power cuts it is the count times the energy of each kind.
+#[test]
+fn energy_with_power_cuts_is_that_of_counted_operations() {
+    for protection in ["program", "buffer"] {
+        let sets = format!("{ONE_DIE} ssd.channels=4 ssd.over_provisioning=100% buffer.ack={protection}");
+        let ssd = drive("tlc-32g", &format!("{sets} part.e_erase=90uJ faults.power_cuts=every:150"));
+        let mut run = Run::new(&ssd, "rw=randrw,rwmixread=40,bs=16k,norandommap,n=2000,iodepth=16");
+        (run.precondition, run.warmup, run.payload) = ("fill:60%", 100, Payload::Tag);
+        let summary = run.result();
+        let (flash, energy) = (summary.flash, summary.energy_uj);
+        let power = summary.power.unwrap();
+        println!("{protection}: {} cuts, {} programs, {:?}", power.cuts, flash.page_programs, energy.program);
+        assert!(power.cuts > 2, "{} cuts", power.cuts);
+        assert_eq!(energy.read, Some(4.0 * flash.page_reads as f64));
+        assert_eq!(energy.program, Some(30.0 * flash.page_programs as f64));
+        assert_eq!(energy.erase, Some(90.0 * flash.erases as f64));
+    }
+}
+
+/// A drive that ends finishes the operations that it has planned: its channel moves every counted byte in time.
+#[test]
+fn a_drive_that_ends_moves_its_bytes_in_time() {
+    let sets = "ftl.name=bast ssd.blocks_per_plane=24 part.pages_per_block=32 ssd.channels=1 ssd.over_provisioning=100% \
+                faults.wear_out=true faults.erase_fail=1%";
+    let ssd = drive("codesign-8ch", sets);
+    for workload in ["rw=randwrite,bs=64k,n=20000,iodepth=32", "rw=randwrite,bs=64k,n=20000,rate_iops=20000,open_loop"]
+    {
+        let mut run = Run::new(&ssd, workload);
+        run.precondition = "fill:90%,random:1x";
+        let outcome = run.outcome(true);
+        let (summary, series) = (outcome.summary, outcome.detail.time.unwrap());
+        let (flash, host) = (&summary.flash, &summary.host);
+        assert!(summary.lifetime.worn_out && summary.requests.write > 0);
+        let least = ssd.drive.part.bus_rate.time_for(flash.bytes_transferred);
+        println!("{} bytes in {} ns, at least {least}", flash.bytes_transferred, summary.simulated_ns);
+        assert!(least <= summary.simulated_ns);
+        assert_eq!(series.programs.iter().sum::<u64>(), flash.page_programs);
+        assert_eq!(host.bytes_written, summary.requests.write * (64 << 10));
+    }
 }

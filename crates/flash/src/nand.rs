@@ -141,6 +141,7 @@ struct Records {
     history: History,
     /// Changes of operations that have not ended; `None` if no power cut is scheduled in a timed run.
     undo: Option<Box<undo::UndoLog>>,
+    measured: undo::Measured,
     /// The journal of trims; `None` if no power cut is possible, or the layer journals trims itself.
     trims: Option<Box<trims::Trims>>,
 }

@@ -143,6 +143,8 @@ pub struct Io {
     /// One entry per die.
     pub dies: Vec<DieLoad>,
     pub counters: IoCounters,
+    /// The counters at the start of the measurement, without operations that a power cut rolled back since.
+    pub counters_before: IoCounters,
     /// File groups by owner; empty if the workload names no files.
     pub file_groups: Vec<FileGroup>,
     /// Records of a checked run; see [`ledger`].
@@ -166,7 +168,7 @@ pub struct Io {
 }
 
 palimpsest_flash::state!(Io { nand, plan, host, counters } parts { ledger, guard } built {
-    present, dies, file_groups, undo, owners, sets, data_age, checkpoints, rain, read_ahead
+    present, dies, counters_before, file_groups, undo, owners, sets, data_age, checkpoints, rain, read_ahead
 });
 
 impl Io {
@@ -194,6 +196,7 @@ impl Io {
             },
             dies: vec![DieLoad::default(); dies],
             counters: IoCounters::default(),
+            counters_before: IoCounters::default(),
             file_groups: Vec::new(),
             ledger: None,
             undo: None,

@@ -231,9 +231,7 @@ pub fn run_from(
     session.set_zones(source);
     session.begin(source)?;
     session.drive_all(source)?;
-    if session.worn_out.is_none() {
-        session.check()?;
-    }
+    session.check()?;
     let trace = summary::TraceRead::of(source);
     Ok(summary::outcome(resolved, &session, options, trace, precondition))
 }

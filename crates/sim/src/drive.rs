@@ -10,6 +10,7 @@ mod carried;
 mod fill;
 mod flight;
 mod idle;
+mod last;
 mod laws;
 mod link;
 mod outside;

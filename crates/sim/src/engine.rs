@@ -26,6 +26,7 @@ mod results;
 mod setup;
 mod shots;
 mod unneeded;
+mod unplanned;
 
 use super::causality::Causality;
 use super::events::{Event, EventQueue};
@@ -388,7 +389,7 @@ impl Engine {
         if self.power_cut.is_some() {
             self.note_end(io, order);
         }
-        self.results.ended.count(kind, cause);
+        self.results.count(order, kind, cause);
         let load = &mut io.dies[die as usize];
         load.operations -= 1;
         load.reads -= u32::from(reads);

@@ -96,12 +96,6 @@ impl NandCounters {
         added
     }
 
-    /// Limits each count to the count in `most`, because a power cut rolled back operations that were counted here.
-    pub fn limit(&mut self, most: &NandCounters) {
-        let mut most = most.clone();
-        self.each().into_iter().zip(most.each()).for_each(|(count, most)| *count = (*count).min(*most));
-    }
-
     /// These counters with the erases of `other`.
     pub fn with_erases_of(self, other: &NandCounters) -> NandCounters {
         let &NandCounters { erases, erase_energy, reused_erases, single_erases, failed_erases, .. } = other;

@@ -43,6 +43,14 @@ pub(super) struct Undo {
 #[derive(Default)]
 pub(super) struct UndoLog(BTreeMap<u64, Undo>);
 
+/// The counters at the start of the measurement, without operations that a power cut rolled back since.
+#[derive(Default)]
+pub(super) struct Measured {
+    /// Operations begun before.
+    operations: u64,
+    counters: NandCounters,
+}
+
 impl Nand {
     /// The operation of the scheduled power cut.
     pub fn power_cut_at(&self) -> Option<u64> {
@@ -60,21 +68,38 @@ impl Nand {
         self.records.undo = Some(Box::default());
     }
 
+    /// Starts the measurement.
+    pub fn measure(&mut self) {
+        let (operations, counters) = (self.schedule.operations, self.counters.clone());
+        self.records.measured = Measured { operations, counters };
+    }
+
+    /// The counters at the start of the measurement. An operation planned before that a power cut rolled back counts
+    /// in neither these nor the present counters.
+    pub fn counters_before(&self) -> &NandCounters {
+        &self.records.measured.counters
+    }
+
+    /// True if operation `number` was planned before the measurement.
+    pub fn precedes_measurement(&self, number: u64) -> bool {
+        number <= self.records.measured.operations
+    }
+
+    /// Subtracts the counts of operation `number`, which did not end.
+    fn take_back(&mut self, number: u64, counts: &NandCounters) {
+        self.counters.take_back(counts);
+        if self.precedes_measurement(number) {
+            self.records.measured.counters.take_back(counts);
+        }
+    }
+
     /// Stops to log. The reads with the numbers `dropped` never happen, and are subtracted from the counters. Returns
     /// their number.
     pub fn drop_undo(&mut self, dropped: impl Iterator<Item = u64>) -> u64 {
         let mut log = self.records.undo.take().unwrap_or_default();
-        let undone: Vec<Undo> = dropped.filter_map(|number| log.0.remove(&number)).collect();
-        undone.iter().for_each(|undo| self.counters.take_back(&undo.counters));
+        let undone: Vec<_> = dropped.filter_map(|number| Some((number, log.0.remove(&number)?))).collect();
+        undone.iter().for_each(|(number, undo)| self.take_back(*number, &undo.counters));
         undone.len() as u64
-    }
-
-    /// Adds the energies, in picojoules, of reads, programs and erases that a power cut ended.
-    pub fn note_torn(&mut self, energies: [i64; 3]) {
-        let NandCounters { read_energy, program_energy, erase_energy, .. } = &mut self.counters;
-        for (energy, torn) in [read_energy, program_energy, erase_energy].into_iter().zip(energies) {
-            *energy = energy.wrapping_add_signed(torn);
-        }
     }
 
     /// Drops the log of operation `number`, which has ended.
@@ -176,7 +201,7 @@ impl Nand {
         let blocks: BTreeSet<u32> = log.0.values().filter(|_| self.has_stripes()).map(|undo| undo.block).collect();
         for (number, undo) in log.0.into_iter().rev() {
             undone += u64::from(!running.contains(&number));
-            self.counters.take_back(&undo.counters);
+            self.take_back(number, &undo.counters);
             if let Some((first, all)) = undo.part_of {
                 let is_all = erases.get(&first) == Some(&all);
                 erased.extend((!is_all).then_some(undo.block));

@@ -420,23 +420,21 @@ impl Io {
         own.number += 1;
         own.begun_count += 1;
         own.bytes.clear();
-        if self.host.has_contents() {
-            for block in 0..self.geometry().blocks() {
-                own.bytes.extend(first_program(&self.nand, block).1.to_le_bytes());
-                own.bytes.extend(self.nand.next_page(block).to_le_bytes());
-                own.bytes.extend(last_program(&self.nand, block).to_le_bytes());
-            }
-            if own.programs != Programs::Once {
-                self.save_changing(own.programs == Programs::OverData, &mut own.bytes);
-            }
-            save(self, &mut own.bytes);
-            // Tables that exceed the area are cut off. Their record has the full length, so recovery scans everything.
-            #[cfg(debug_assertions)]
-            {
-                let sequences = (0..self.geometry().subpages() as u32).map(|psn| self.nand.sequence(psn)).collect();
-                own.known.retain(|&number, _| number + 3 > own.number);
-                own.known.insert(own.number, sequences);
-            }
+        for block in 0..self.geometry().blocks() {
+            own.bytes.extend(first_program(&self.nand, block).1.to_le_bytes());
+            own.bytes.extend(self.nand.next_page(block).to_le_bytes());
+            own.bytes.extend(last_program(&self.nand, block).to_le_bytes());
+        }
+        if own.programs != Programs::Once {
+            self.save_changing(own.programs == Programs::OverData, &mut own.bytes);
+        }
+        save(self, &mut own.bytes);
+        // Tables that exceed the area are cut off. Their record has the full length, so recovery scans everything.
+        #[cfg(debug_assertions)]
+        {
+            let sequences = (0..self.geometry().subpages() as u32).map(|psn| self.nand.sequence(psn)).collect();
+            own.known.retain(|&number, _| number + 3 > own.number);
+            own.known.insert(own.number, sequences);
         }
         for at in 0..own.areas[0].len() {
             let block = own.areas[0][at];
@@ -479,7 +477,7 @@ impl Io {
     fn write_page(&mut self, ppn: u32, bytes: &[u8], after: Gate, signal: Gate) -> Flash<Outcome> {
         let geometry = self.geometry();
         let width = geometry.subpages_per_page;
-        let holds = if bytes.is_empty() { width } else { (bytes.len() as u32).div_ceil(geometry.subpage_bytes) };
+        let holds = (bytes.len() as u32).div_ceil(geometry.subpage_bytes);
         let (logical, data) = (vec![PADDING; width as usize], vec![Data::ZERO; width as usize]);
         let program = Program::new(ppn, &logical, &data, Cause::Checkpoint);
         // Counted before the program, because the program logs its change of the counters.

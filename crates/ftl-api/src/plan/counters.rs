@@ -142,11 +142,6 @@ impl IoCounters {
         by_cause.chain([erases, bus_bytes]).chain(data)
     }
 
-    /// Caps each count at its value in `most`, because operations that a power cut rolled back are counted here.
-    pub fn limit(&mut self, most: &IoCounters) {
-        self.each().zip(most.clone().each()).for_each(|(count, most)| *count = (*count).min(*most));
-    }
-
     /// Subtracts `added`.
     pub(super) fn take_back(&mut self, added: &IoCounters) {
         self.each().zip(added.clone().each()).for_each(|(count, added)| *count -= *added);

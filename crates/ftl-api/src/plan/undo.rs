@@ -18,6 +18,9 @@ pub trait PowerIo {
     /// Logs every planned operation from now on, so that [`Self::lose_power`] can roll back.
     fn keep_undo(&mut self);
 
+    /// Starts the measurement: stores the counters in [`Io::counters_before`].
+    fn measure(&mut self);
+
     /// Drops the log of flash operation `number`, which has ended.
     fn ended(&mut self, number: u64);
 
@@ -38,6 +41,11 @@ impl PowerIo for Io {
         self.undo = Some(Box::new(PlanUndo { added: BTreeMap::new(), last: self.counters.clone() }));
     }
 
+    fn measure(&mut self) {
+        self.nand.measure();
+        self.counters_before.clone_from(&self.counters);
+    }
+
     #[cold]
     #[inline(never)]
     fn ended(&mut self, number: u64) {
@@ -53,11 +61,11 @@ impl PowerIo for Io {
             let is_dropped = |added: &IoCounters| Cause::DROPPED.iter().any(|&cause| added.reads[cause as usize] > 0);
             let all = undo.into_iter().flat_map(|undo| undo.added);
             let dropped: Vec<_> = all.filter(|(_, added)| is_dropped(added)).collect();
-            dropped.iter().for_each(|(_, added)| self.counters.take_back(added));
+            dropped.iter().for_each(|(number, added)| self.take_back(*number, added));
             self.nand.drop_undo(dropped.into_iter().map(|(number, _)| number))
         } else {
-            let added = undo.into_iter().flat_map(|undo| undo.added.into_values());
-            added.for_each(|added| self.counters.take_back(&added));
+            let added = undo.into_iter().flat_map(|undo| undo.added);
+            added.for_each(|(number, added)| self.take_back(number, &added));
             self.nand.lose_power(running)
         };
         self.plan.gates.close_all();
@@ -76,6 +84,14 @@ impl PowerIo for Io {
 }
 
 impl Io {
+    /// Subtracts the counts `added` of operation `number`, which did not end.
+    fn take_back(&mut self, number: u64, added: &IoCounters) {
+        self.counters.take_back(added);
+        if self.nand.precedes_measurement(number) {
+            self.counters_before.take_back(added);
+        }
+    }
+
     /// Logs the counts of the operation planned last.
     #[cold]
     #[inline(never)]

@@ -188,9 +188,18 @@ impl Recorder {
 
     /// Adds the changes of the counters since the last sample to the window of `now`; the next change occurs at `next`.
     pub fn sample(&mut self, now: Nanos, next: Nanos, totals: FlashTotals) {
-        let done = subtract(totals, std::mem::replace(&mut self.sampled, totals));
-        let window = self.window_at(now);
-        window.flash = add(window.flash, done);
+        let before = std::mem::replace(&mut self.sampled, totals);
+        self.window_at(now);
+        let window = &mut self.windows[self.present.2];
+        window.flash = add(window.flash, subtract(totals, before));
+        // A power cut rolls back operations, and the end of the drive's life refuses requests, of earlier windows too.
+        let mut undone = subtract(before, totals);
+        for window in self.windows[..=self.present.2].iter_mut().rev() {
+            if undone == FlashTotals::default() {
+                break;
+            }
+            (window.flash, undone) = (subtract(window.flash, undone), subtract(undone, window.flash));
+        }
         let passed = (next - self.start) / self.window;
         self.next_sample = self.start + (passed + 1) * self.window;
     }
@@ -216,15 +225,35 @@ impl Recorder {
 
     /// Ends the run at `end`, up to which flash has taken `energy`.
     pub fn meter_rest(&mut self, end: Nanos, energy: i64) {
-        if end > self.metered_to {
+        if end > self.metered_to || energy != self.metered {
             self.meter_to(end, energy);
         }
     }
 
+    /// Operations that a power cut tore count nowhere, so the energy may have decreased.
     fn meter_to(&mut self, end: Nanos, energy: i64) {
-        let taken = energy - std::mem::replace(&mut self.metered, energy);
-        self.window_at(end - 1).energy += taken;
+        let mut taken = energy - std::mem::replace(&mut self.metered, energy);
+        self.window_at(end.saturating_sub(1).max(self.start));
+        for window in self.windows[..=self.present.2].iter_mut().rev() {
+            let sum = window.energy + taken;
+            (window.energy, taken) = (sum.max(0), sum.min(0));
+            if taken == 0 {
+                break;
+            }
+        }
+        // A program may correct the energy of programs before the measurement downwards.
+        self.windows[self.present.2].energy += taken;
         self.metered_to = end;
+    }
+
+    /// Counts of all windows.
+    pub fn flash(&self) -> FlashTotals {
+        self.windows.iter().map(|window| window.flash).fold(FlashTotals::default(), add)
+    }
+
+    /// Moves the last completion to `time`, when the drive refuses a request at the end of its life.
+    pub fn end_at(&mut self, time: Nanos) {
+        self.last_completion = self.last_completion.max(time);
     }
 
     /// Picojoules of all windows.
@@ -307,31 +336,27 @@ impl Recorder {
     }
 }
 
-fn add(one: FlashTotals, two: FlashTotals) -> FlashTotals {
+/// `one` with each count changed by `change` from the count of `two`.
+fn joined(one: FlashTotals, two: FlashTotals, change: fn(u64, u64) -> u64) -> FlashTotals {
     FlashTotals {
-        reads: one.reads + two.reads,
-        programs: one.programs + two.programs,
-        gc_programs: one.gc_programs + two.gc_programs,
-        erases: one.erases + two.erases,
-        data_bytes: one.data_bytes + two.data_bytes,
-        host_bytes: one.host_bytes + two.host_bytes,
-        retries: one.retries + two.retries,
-        lost: one.lost + two.lost,
+        reads: change(one.reads, two.reads),
+        programs: change(one.programs, two.programs),
+        gc_programs: change(one.gc_programs, two.gc_programs),
+        erases: change(one.erases, two.erases),
+        data_bytes: change(one.data_bytes, two.data_bytes),
+        host_bytes: change(one.host_bytes, two.host_bytes),
+        retries: change(one.retries, two.retries),
+        lost: change(one.lost, two.lost),
     }
 }
 
+fn add(one: FlashTotals, two: FlashTotals) -> FlashTotals {
+    joined(one, two, |one, two| one + two)
+}
+
 /// The counts between two moments; 0 if a power cut rolled back more.
-pub(super) fn subtract(later: FlashTotals, earlier: FlashTotals) -> FlashTotals {
-    FlashTotals {
-        reads: later.reads.saturating_sub(earlier.reads),
-        programs: later.programs.saturating_sub(earlier.programs),
-        gc_programs: later.gc_programs.saturating_sub(earlier.gc_programs),
-        erases: later.erases.saturating_sub(earlier.erases),
-        data_bytes: later.data_bytes.saturating_sub(earlier.data_bytes),
-        host_bytes: later.host_bytes.saturating_sub(earlier.host_bytes),
-        retries: later.retries.saturating_sub(earlier.retries),
-        lost: later.lost.saturating_sub(earlier.lost),
-    }
+pub(crate) fn subtract(later: FlashTotals, earlier: FlashTotals) -> FlashTotals {
+    joined(later, earlier, u64::saturating_sub)
 }
 
 impl Observer for Recorder {

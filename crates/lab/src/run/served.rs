@@ -484,10 +484,11 @@ impl<'a> Served<'a> {
     /// take no time.
     fn end_life(&mut self, command: Command, why: String) -> Failure {
         let session = &mut self.session;
-        session.drive.end_life();
+        if let Err(error) = session.end_life(why.clone(), false) {
+            return Failure::Drive(error);
+        }
         session.drive.io.buffers().forget_nothing();
         session.verifier.power_failed(&mut session.drive.io, command);
-        session.worn_out = Some(why.clone());
         Failure::WornOut(why)
     }
 
@@ -495,7 +496,7 @@ impl<'a> Served<'a> {
     fn program_all(&mut self) -> Result<()> {
         let session = &mut self.session;
         let flush = Command::FLUSH;
-        session.drive.end_life();
+        session.end_timing();
         session.drive.count(flush, &mut session.verifier)
     }
 
@@ -507,12 +508,12 @@ impl<'a> Served<'a> {
         self.land()?;
         if self.session.worn_out.is_none() {
             self.session.drain()?;
-            self.session.end_series();
-            self.session.check()?;
             if self.kept {
                 self.program_all()?;
             }
         }
+        self.session.end_series();
+        self.session.check()?;
         if self.kept {
             self.session.close_image()?;
         }

@@ -15,7 +15,7 @@ mod zoned;
 use super::{Fidelity, Options, Phase, Warmup, Watcher, build, check_options, registered};
 use crate::config::DriveConfig;
 use crate::metrics::jobs::JobRecorder;
-use crate::metrics::recorder::{FlashTotals, Recorder};
+use crate::metrics::recorder::{FlashTotals, Recorder, subtract};
 use crate::metrics::snapshots::Snapshots;
 use crate::metrics::volumes::VolumeRecorder;
 use address::Addresses;
@@ -29,7 +29,7 @@ use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::LayerFigures;
 use palimpsest_ftl_api::plan::checkpoint::CheckpointFigures;
-use palimpsest_ftl_api::plan::{Cause, CheckpointIo, IoCounters};
+use palimpsest_ftl_api::plan::{Cause, CheckpointIo, IoCounters, PowerIo};
 use palimpsest_ftl_api::zones::Zones;
 use palimpsest_sim::drive::read_ahead::ReadAheadFigures;
 use palimpsest_sim::drive::{Drive, Outside};
@@ -88,6 +88,8 @@ pub struct Session<'a> {
     ramped: u64,
     /// The reason why the drive is worn out.
     pub(super) worn_out: Option<String>,
+    /// Totals and energy of all operations when timing ended; later ones take no time.
+    timed_until: Option<(FlashTotals, i64)>,
 }
 
 impl<'a> Session<'a> {
@@ -143,6 +145,7 @@ impl<'a> Session<'a> {
             ramps: false,
             ramped: 0,
             worn_out: None,
+            timed_until: None,
         })
     }
 
@@ -279,10 +282,12 @@ impl<'a> Session<'a> {
         (self.drive.io.data_age, self.verifier.failed) = (self.config.errors.data_age, 0);
         self.drive.io.nand.take_worst_read();
         self.drive.ftl.zones_mut().into_iter().for_each(Zones::clear_changed);
+        self.drive.io.measure();
+        self.drive.engine.measure();
         let drive = &self.drive;
         self.baseline = Baseline {
-            nand: drive.io.nand.counters().clone(),
-            io: drive.io.counters.clone(),
+            nand: drive.io.nand.counters_before().clone(),
+            io: drive.io.counters_before.clone(),
             ftl: drive.figures(),
             time: drive.engine.now(),
             read_ahead: drive.read_ahead_figures().unwrap_or_default(),
@@ -318,19 +323,39 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Totals of all ended operations.
+    /// Totals of the measurement: ended operations, and bytes and errors of the planned ones.
     fn totals(&self) -> FlashTotals {
-        let ended = self.drive.engine.ended();
+        let (ended, planned) = (self.drive.engine.ended(), self.planned());
+        let untimed = self.timed_until.map_or(FlashTotals::default(), |(timed, _)| subtract(planned, timed));
         FlashTotals {
-            reads: ended.reads,
-            programs: ended.programs,
-            gc_programs: ended.gc_programs,
-            erases: ended.erases,
-            data_bytes: self.drive.io.counters.data_bytes,
-            host_bytes: self.tally.host.bytes_written,
-            retries: self.drive.io.nand.counters().retries,
-            lost: self.drive.io.counters.lost.iter().sum(),
+            reads: ended.reads + untimed.reads,
+            programs: ended.programs + untimed.programs,
+            gc_programs: ended.gc_programs + untimed.gc_programs,
+            erases: ended.erases + untimed.erases,
+            data_bytes: planned.data_bytes - self.baseline.io.data_bytes,
+            host_bytes: planned.host_bytes,
+            retries: planned.retries - self.baseline.nand.retries,
+            lost: planned.lost - self.baseline.io.lost.iter().sum::<u64>(),
         }
+    }
+
+    /// Picojoules of flash up to `time`.
+    fn energy_at(&self, time: Nanos) -> i64 {
+        let untimed = self.timed_until.map_or(0, |(_, timed)| self.energy_planned() - timed);
+        self.drive.engine.energy_at(time) + untimed
+    }
+
+    /// Picojoules of all planned operations of the measurement.
+    fn energy_planned(&self) -> i64 {
+        self.drive.io.nand.counters().energy().wrapping_sub(self.baseline.nand.energy()) as i64
+    }
+
+    /// Ends timing: operations count without time from now on.
+    pub(super) fn end_timing(&mut self) {
+        if self.drive.io.plan.timed {
+            self.timed_until = Some((self.planned(), self.energy_planned()));
+        }
+        self.drive.end_life();
     }
 
     /// Runs the rest of the workload.
@@ -348,12 +373,12 @@ impl<'a> Session<'a> {
 
     /// Ends the last window of the series, and runs the observers once more.
     pub(super) fn end_series(&mut self) {
-        if self.drive.io.plan.timed {
+        if self.options.fidelity == Fidelity::Timed {
             self.note_worst_read();
             let (now, totals) = (self.drive.engine.now(), self.totals());
             self.recorder.sample(now, now, totals);
             self.recorder.meter(now, |at| self.drive.engine.energy_at(at));
-            self.recorder.meter_rest(now, self.drive.engine.energy_at(now));
+            self.recorder.meter_rest(now, self.energy_at(now));
         }
         self.take_snapshot();
         self.add_point();
@@ -383,7 +408,7 @@ impl<'a> Session<'a> {
         for _ in 0..most {
             let Some(next) = self.next(source)? else { return Ok(()) };
             if let Err(error) = self.drive.count(next.command, &mut self.verifier) {
-                self.tally.subtract(next.command);
+                self.subtract(next.command);
                 return Err(error);
             }
             self.subtract_refused(source)?;
@@ -394,10 +419,26 @@ impl<'a> Session<'a> {
 
     /// The loop of the host: submits at most `most` requests, each when it is due, until all have completed.
     fn host_loop(&mut self, source: &mut dyn Source, pace: Pace, most: u64) -> Result<()> {
-        let (mut left, mut waiting) = (most, None);
         self.drive.reports.finished = matches!(pace, Pace::Jobs(_)).then(Vec::new);
+        let mut waiting = None;
+        let done = self.host_steps(source, pace, most, &mut waiting);
+        if let Some(request) = waiting.filter(|_| done.is_err()) {
+            self.subtract(request.command);
+        }
+        done
+    }
+
+    /// [`Self::host_loop`]; `waiting` is the next request of an open loop before its arrival.
+    fn host_steps(
+        &mut self,
+        source: &mut dyn Source,
+        pace: Pace,
+        most: u64,
+        waiting: &mut Option<Request>,
+    ) -> Result<()> {
+        let mut left = most;
         loop {
-            match self.due(source, pace, &mut left, &mut waiting)? {
+            match self.due(source, pace, &mut left, waiting)? {
                 Due::Request(Request { arrival, command, .. }) => {
                     self.drive.submit(command, arrival, &mut self.verifier)?;
                     self.drive.harvest(&mut self.recorder, &mut self.verifier)?;

@@ -203,12 +203,12 @@ impl Drive {
         }
     }
 
-    /// Requests that have not completed.
+    /// Measured requests that have not completed.
     pub fn unanswered(&self) -> impl Iterator<Item = Command> {
-        self.flight.requests().map(|(_, entry)| entry.command)
+        self.flight.requests().filter(|(_, entry)| !entry.warmup).map(|(_, entry)| entry.command)
     }
 
-    /// Ends timing at the end of the drive's life: from now on the drive may only be read.
+    /// Ends timing, as at the end of the drive's life: operations count without time from now on.
     pub fn end_life(&mut self) {
         self.io.plan.timed = false;
         self.io.read_ahead = None;
@@ -305,10 +305,7 @@ impl Drive {
         self.plan_in_time();
         self.schedule_next();
         if self.power.drops_requests {
-            self.flight.clear();
-            self.buffer.waiting.clear();
-            self.controller.clear();
-            self.drop_carried();
+            self.drop_requests();
             return Ok(());
         }
         planned.into_iter().try_for_each(|id| self.repeat(id, verifier))
@@ -322,13 +319,14 @@ impl Drive {
             (self.io.counters.clone(), self.io.nand.counters().clone(), self.io.nand.operations());
         let (futile, sectors, streams) =
             (self.power.futile, self.units.subpage_bytes / SECTOR_BYTES, self.io.read_ahead.take());
-        let found = self.io.nand.found_lost();
+        let (found, refused) = (self.io.nand.found_lost(), self.reports.refused.len());
         for first in (0..all).step_by(READ_BACK as usize) {
             let count = READ_BACK.min(all - first);
             let extent = Extent { sector: first * sectors, sectors: (count * sectors) as u32 };
             self.count(Command::new(RequestKind::Read, extent), verifier)?;
         }
         (self.power.futile, self.io.read_ahead) = (futile, streams);
+        self.reports.refused.truncate(refused);
         let now = self.io.nand.counters();
         self.engine.count_erases(now.erases - nand.erases, now.erase_energy - nand.erase_energy);
         let counters = nand.with_erases_of(now);

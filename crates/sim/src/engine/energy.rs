@@ -35,18 +35,9 @@ impl Engine {
 
     /// Energy consumed by `batch` when its array has work left for `left`.
     fn share(&self, batch: &Batch, left: Nanos) -> i64 {
-        self.part_of(batch, energy_of(&self.pending, batch.operations()), left)
-    }
-
-    /// As [`Self::share`], for operation `index` of `batch` alone.
-    pub(super) fn taken_by(&self, batch: &Batch, index: u32, left: Nanos) -> i64 {
-        self.part_of(batch, self.pending[index].energy, left)
-    }
-
-    fn part_of(&self, batch: &Batch, energy: i64, left: Nanos) -> i64 {
         let arrays = batch.operations().iter().map(|&index| self.pending[index].array);
         let Some(whole) = arrays.max().map(Nanos::from).filter(|&whole| whole > 0) else { return 0 };
-        let done = whole.saturating_sub(left);
+        let (energy, done) = (energy_of(&self.pending, batch.operations()), whole.saturating_sub(left));
         (i128::from(energy) * i128::from(done) / i128::from(whole)) as i64
     }
 }

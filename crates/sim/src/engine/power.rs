@@ -3,17 +3,15 @@
 //! A cut comes in the middle of one operation, half-way through its time in the array. Operations count when they
 //! start, so operations planned earlier that still wait for a slower die do not count. A cut tears the operations in
 //! the arrays, and cancels all later ones. If the controller's memory is protected, hold-up energy completes all
-//! programs, erases and moves at the time of the cut. Reads that only serve a reader are dropped. Only ended operations
-//! are counted; all others add the energy that their arrays have consumed. Ignored: the progress of a torn operation,
+//! programs, erases and moves at the time of the cut. Reads that only serve a reader are dropped. Ended operations
+//! alone count, with their energy. Ignored: the progress of a torn operation and the energy that its array had consumed,
 //! and the time for which hold-up energy must last.
 
-use super::die::Batch;
 use super::pending::Pending;
 use super::{Bus, Engine, Operations, Ready};
 use crate::events::Event;
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::{Cause, Io, OperationKind, PowerIo};
-use std::collections::BTreeMap;
 
 /// A scheduled power cut.
 pub(super) struct PowerCut {
@@ -76,34 +74,26 @@ impl Engine {
         }
     }
 
-    /// Counts operations that hold-up energy completes, and the energy of operations that are torn or dropped.
-    fn settle_counts(&mut self, io: &mut Io) {
-        let mut taken: BTreeMap<u32, i64> = BTreeMap::new();
-        for die in &self.hardware.dies {
-            for (batch, suspended) in [(&die.front, false), (&die.back, false), (&die.suspended, true)] {
-                let begun = |batch: &&Batch| suspended || batch.array_from <= self.now;
-                let Some(batch) = batch.as_ref().filter(begun) else { continue };
-                let left = if suspended { batch.array_until } else { batch.array_until.saturating_sub(self.now) };
-                taken.extend(batch.remaining().iter().map(|&index| (index, self.taken_by(batch, index, left))));
-            }
-        }
-        let mut torn = [0; 3];
+    /// Counts operations that hold-up energy completes. Those that the cut tears or drops count nowhere, so the energy
+    /// of read data that has not left a die is subtracted again.
+    fn settle_counts(&mut self, io: &Io) {
         for index in self.pending.live() {
-            let &Pending { kind, cause, energy, .. } = &self.pending[index];
-            let is_counted = energy < 0;
-            let so_far = if is_counted { -energy } else { taken.get(&index).copied().unwrap_or(0) };
-            let is_dropped = kind == OperationKind::Read && Cause::DROPPED.contains(&cause);
-            let ends = io.plan.protected && !is_dropped;
+            let &Pending { kind, cause, energy, order, .. } = &self.pending[index];
+            let is_read = kind == OperationKind::Read;
+            let (ends, is_counted) =
+                (io.plan.protected && !(is_read && Cause::DROPPED.contains(&cause)), is_read && energy < 0);
             if ends {
-                self.results.ended.count(kind, cause);
-            } else {
-                torn[kind as usize] += so_far;
+                self.results.count(order, kind, cause);
             }
-            if !is_counted {
-                self.results.spent += if ends { energy } else { so_far };
+            if ends != is_counted {
+                self.results.spent += energy;
             }
         }
-        io.nand.note_torn(torn);
+    }
+
+    /// Drops the scheduled power cut.
+    pub fn drop_power_cut(&mut self) {
+        self.power_cut = None;
     }
 
     /// Stops all operations; the clock continues. [`Io::lose_power`] rolls back or completes operations that have not

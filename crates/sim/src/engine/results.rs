@@ -7,7 +7,7 @@ use super::Engine;
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::{Cause, OperationKind};
 
-/// Operations ended since the engine was built.
+/// Ended operations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ended {
     /// Page reads.
@@ -22,7 +22,7 @@ pub struct Ended {
 
 impl Ended {
     #[inline]
-    pub(super) fn count(&mut self, kind: OperationKind, cause: Cause) {
+    fn count(&mut self, kind: OperationKind, cause: Cause) {
         match kind {
             OperationKind::Read => self.reads += 1,
             OperationKind::Program => {
@@ -42,12 +42,30 @@ pub(super) struct Results {
     pub(super) ended_in_drive: Vec<u32>,
     pub(super) buffer_freed: u64,
     pub(super) collections: Vec<Nanos>,
-    pub(super) ended: Ended,
+    /// Ended operations that were planned in the measurement.
+    ended: Ended,
+    /// Number of the last operation planned before the measurement.
+    planned_before: u64,
     /// Energy of ended work, in picojoules.
     pub(super) spent: i64,
 }
 
+impl Results {
+    /// Counts the end of operation `order`.
+    #[inline]
+    pub(super) fn count(&mut self, order: u64, kind: OperationKind, cause: Cause) {
+        if order > self.planned_before {
+            self.ended.count(kind, cause);
+        }
+    }
+}
+
 impl Engine {
+    /// Starts the measurement: counts only operations that are planned from now on.
+    pub fn measure(&mut self) {
+        (self.results.ended, self.results.planned_before) = (Ended::default(), self.order);
+    }
+
     /// True if no completion, freed buffer space or finished collection is pending.
     #[inline]
     pub fn is_quiet(&self) -> bool {
@@ -93,7 +111,7 @@ impl Engine {
         self.results.spent = self.results.spent.wrapping_add_unsigned(energy);
     }
 
-    /// Operations ended so far.
+    /// Ended operations that were planned in the measurement.
     #[inline]
     pub fn ended(&self) -> Ended {
         self.results.ended

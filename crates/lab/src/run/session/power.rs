@@ -115,11 +115,11 @@ impl Session<'_> {
         self.config.loses_power()
     }
 
-    /// Limits the baseline after a power cut, which rolled back planned operations, some from before the measurement.
+    /// Takes the baseline anew after a power cut, which rolled back operations, some from before the measurement.
     #[cold]
     pub(super) fn note_power_cut(&mut self) {
         self.baseline.power_cuts = self.drive.power.cuts;
-        self.baseline.nand.limit(self.drive.io.nand.counters());
-        self.baseline.io.limit(&self.drive.io.counters);
+        self.baseline.nand.clone_from(self.drive.io.nand.counters_before());
+        self.baseline.io.clone_from(&self.drive.io.counters_before);
     }
 }

@@ -14,6 +14,8 @@ pub(in crate::run) struct Tally {
     /// Arrivals of the first and the last measured request.
     pub(in crate::run) arrivals: (Option<Nanos>, Nanos),
     pub(in crate::run) precondition_bytes: u64,
+    /// Requests since the end of the drive's life, which take no time.
+    pub(super) untimed: u64,
     /// Bytes that the host wrote between preconditioning and the measurement.
     warmup_bytes: u64,
     /// Sectors of a subpage, and of a layer's unit of transfer.
@@ -29,6 +31,7 @@ impl Tally {
             host: Host::default(),
             arrivals: (None, 0),
             precondition_bytes: 0,
+            untimed: 0,
             warmup_bytes: 0,
             subpage: Divisor::new(subpage),
             transferred: Divisor::new(subpage * transferred),
@@ -59,8 +62,7 @@ impl Tally {
         self.arrivals = (self.arrivals.0.or(Some(at)), at);
     }
 
-    /// Subtracts `command`, which was counted at its submission and will have no answer.
-    pub(super) fn subtract(&mut self, command: Command) {
+    fn subtract(&mut self, command: Command) {
         let bytes = u64::from(command.extent.sectors) * SECTOR_BYTES;
         let (requests, host) = (&mut self.requests, &mut self.host);
         match command.kind {
@@ -79,6 +81,15 @@ impl Tally {
 }
 
 impl Session<'_> {
+    /// Subtracts `command`, which was counted at its submission and has no answer, or a refusal.
+    pub(super) fn subtract(&mut self, command: Command) {
+        self.tally.subtract(command);
+        let Command { kind, extent, directives } = command;
+        let (owner, sectors) = (directives.owner, extent.sectors);
+        self.recorder.volumes.iter_mut().for_each(|volumes| volumes.of(owner).refused(kind, sectors));
+        self.recorder.jobs.iter_mut().for_each(|jobs| jobs.of(owner).refused(kind, sectors));
+    }
+
     /// Counts `command`.
     #[inline(always)]
     pub(in crate::run) fn tally(&mut self, Command { kind, extent, directives }: Command) {
@@ -93,6 +104,7 @@ impl Session<'_> {
         if let Some(jobs) = &mut self.recorder.jobs {
             jobs.of(directives.owner).submitted(kind, extent.sectors);
         }
+        self.tally.untimed += u64::from(self.worn_out.is_some());
         let Tally { requests, host, subpage, transferred, .. } = &mut self.tally;
         match kind {
             RequestKind::Read => {

@@ -74,11 +74,7 @@ impl Session<'_> {
             return Err(self.failed_command(source, refused));
         }
         if refused.measured {
-            let command = refused.command;
-            self.tally.subtract(command);
-            let (owner, kind, sectors) = (command.directives.owner, command.kind, command.extent.sectors);
-            self.recorder.volumes.iter_mut().for_each(|volumes| volumes.of(owner).refused(kind, sectors));
-            self.recorder.jobs.iter_mut().for_each(|jobs| jobs.of(owner).refused(kind, sectors));
+            self.subtract(refused.command);
         }
         Ok(())
     }

@@ -175,3 +175,33 @@ fn a_power_cut_refuses_what_is_in_flight() {
     }
     served.finish().unwrap();
 }
+
+/// A drive that ends with requests in flight finishes its operations, and its figures agree. Reads after the end count.
+#[test]
+fn figures_agree_after_the_end_with_requests_in_flight() {
+    for kept_bytes in [Payload::None, Payload::Tag] {
+        let resolved = drive(&["faults.wear_out=true", "part.endurance=6", "part.e_program=30uJ", "part.e_read=4uJ"]);
+        let options = Options { payload: kept_bytes, ..options("served") };
+        let mut go_on = |_: crate::run::Progress| ControlFlow::Continue(());
+        let mut served = Served::with_any_payload(&resolved, &options, None, &mut go_on).unwrap();
+        served.begin_flights();
+        let (mut rng, units) = (Rng::new(11, 0), resolved.drive.logical_bytes() / 8192);
+        let ended = (0..100_000).any(|_| {
+            let extent = Extent { sector: rng.below(units) * 16, sectors: 16 };
+            let submitted = served.submit(Command::new(RequestKind::Write, extent), Vec::new()).map(|_| ());
+            let stepped = if served.in_flight() < 24 { Ok(()) } else { served.step() };
+            while served.pop_done().is_some() {}
+            matches!(submitted.and(stepped), Err(Failure::WornOut(_)))
+        });
+        assert!(ended && served.is_worn_out(), "the drive wears out");
+        for unit in 0..20 {
+            let read = Command::new(RequestKind::Read, Extent { sector: unit * 16, sectors: 16 });
+            assert!(matches!(served.submit(read, Vec::new()), Ok(Submitted::Read(Ok(_)))));
+        }
+        let outcome = served.finish().unwrap();
+        let (flash, series) = (outcome.summary.flash, outcome.detail.time.unwrap());
+        assert_eq!(series.programs.iter().sum::<u64>(), flash.page_programs);
+        assert_eq!(series.reads.iter().sum::<u64>(), flash.page_reads);
+        assert_eq!(outcome.summary.requests.read, 20);
+    }
+}
