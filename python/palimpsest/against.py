@@ -20,6 +20,7 @@ from rich.text import Text
 
 from . import fio_output, page, units
 from .errors import InputError
+from .files import is_file
 from .fio_output import Job, Output
 from .metrics import change, factor
 from .options import RunOptions
@@ -100,7 +101,7 @@ def _requests(jobs: Sequence[Job]) -> int:
 def _expect_jobs(file: Path, output: Output, path: Path) -> None:
     """Raises InputError if the workload has no job of the output, as far as its text says before the run."""
     text = ""
-    if file.is_file():
+    if is_file(file):
         with file.open(encoding="utf-8", errors="replace") as opened:
             text = opened.read(_HEAD)
     elif len(output.jobs) > 1:

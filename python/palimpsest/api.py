@@ -27,6 +27,8 @@ _DEFAULT = RunOptions()
 class Settings(TypedDict, total=False):
     """Options of a run; all are optional.
 
+    Configuration keys may stand among them, as in `**{"ssd.channels": 4}`, where `overrides` is another way.
+
     Attributes:
         overrides: configuration keys with values.
         policies: policies in Python by key, such as `{"ftl.victim": MyVictim()}`; see `palimpsest.policies`.
@@ -180,11 +182,17 @@ def _expect_drive(ssd: object) -> None:
         raise InputError(f"ssd: expected a preset, the path of a TOML file, or an Ssd, found {ssd!r}")
 
 
+def _keys(settings: Settings) -> dict[str, object]:
+    """Configuration keys, such as `ssd.channels`, among settings: `Ssd` and `Drive` take these, too."""
+    return {key: value for key, value in settings.items() if "." in key}
+
+
 def _options(workload: Workload, ssd: str | Path | Ssd, ftl: str | type | None, settings: Settings) -> RunOptions:
-    unknown = sorted(settings.keys() - Settings.__annotations__.keys())
+    keys = _keys(settings)
+    unknown = sorted(settings.keys() - Settings.__annotations__.keys() - keys.keys())
     if unknown:
         expected = ", ".join(Settings.__annotations__)
-        raise TypeError(f"unexpected option {unknown[0]!r}; expected one of {expected}")
+        raise TypeError(f"unexpected option {unknown[0]!r}; expected a configuration key, or one of {expected}")
     _expect_drive(ssd)
     drive = ssd if isinstance(ssd, Ssd) else None
     requests, warmup = settings.get("requests"), settings.get("warmup")
@@ -193,7 +201,7 @@ def _options(workload: Workload, ssd: str | Path | Ssd, ftl: str | type | None, 
         ssd=drive.ssd if drive else str(ssd), ftl=layers.name_of(ftl) or (drive.ftl if drive else None),
         workload=_named(workload),
         overrides=(drive.overrides if drive else ()) + _assignments(_mapping(settings.get("overrides", {})))
-        + _assignments(policies.keys(_mapping(settings.get("policies", {})))),
+        + _assignments(keys) + _assignments(policies.keys(_mapping(settings.get("policies", {})))),
         precondition=settings.get("precondition", _DEFAULT.precondition),
         requests=None if requests is None else _whole("requests", requests, 1),
         warmup=None if warmup is None else str(warmup), fidelity=settings.get("fidelity", _DEFAULT.fidelity),
@@ -339,7 +347,7 @@ def serve_nvme(
         Error: the command failed.
     """
     taken = ("overrides", "precondition", "seed")
-    unknown = sorted(settings.keys() - set(taken))
+    unknown = sorted(settings.keys() - set(taken) - _keys(settings).keys())
     if unknown:
         raise TypeError(f"unexpected option {unknown[0]!r}; expected one of {', '.join(taken)}")
     if block not in (512, 4096):

@@ -1,18 +1,25 @@
 """`palimpsest check`: the model suite on one translation layer, and what passed or the shortest history that broke.
 
-The native module draws the cases, runs and shrinks them; this module prints. Ignored: layers that never return from a
-call, because Ctrl-C ends a check between two cases.
+The native module draws the cases, runs and shrinks them in a process of its own, which a thread of the module ends if
+the layer never returns from a call; this module prints. A report in a file outlives that process. Ignored: such layers
+where a process cannot be copied (Windows).
 """
 
+import contextlib
 import json
+import os
 import shlex
+import signal
 import sys
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from . import _core, completion
+from . import _core, completion, errors
 from .commands import command, show
 from .errors import EXIT_FAILURE, Interrupted
 from .parameters import COUNT, SEED, json_option
@@ -23,23 +30,115 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _SECONDS = 60
+_PATIENCE = 20
+"""Seconds that a call of a layer may take. Requests on the small drives of a check take milliseconds."""
+_Message = list[Any]
+"""`progress` with its arguments, `checked` with the result, or `error` with class and text."""
 
 
 def check_layer(
     layer: str, overrides: Sequence[str] = (), *, seed: int = 1, seconds: float = _SECONDS, case: str | None = None,
-    board: ProgressBoard | None = None,
+    patience: float = _PATIENCE, board: ProgressBoard | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Checks a layer for some seconds: counts of each kind of cases in `rows`, and a failure or None in `broken`.
 
-    Raises InputError for an unknown layer, key or case, and KeyboardInterrupt.
+    A call of the layer that takes longer than `patience` seconds is a failure. Raises InputError for an unknown layer,
+    key or case, Error if the layer ends the process, and KeyboardInterrupt if no failure was found before.
     """
     options = {"layer": layer, "set": list(overrides), "seed": seed, "seconds": seconds, "case": case}
+    if not hasattr(os, "fork"):
+        with board or contextlib.nullcontext():
+            return _checked(options, board.callback(layer) if board is not None else None)
+    with tempfile.TemporaryDirectory(prefix="palimpsest-") as folder:
+        report = Path(folder) / "report.json"
+        process, pipe = _start(options | {"report": str(report), "patience": patience})
+        try:
+            with board or contextlib.nullcontext():
+                progress = board.callback(layer) if board is not None else None
+                for kind, *values in _messages(pipe):
+                    if kind == "checked":
+                        return dict(values[0])
+                    if kind == "error":
+                        raise getattr(errors, values[0], errors.Error)(values[1])
+                    if progress is not None:
+                        progress(*values)
+        except KeyboardInterrupt:
+            if found := _reported(report)["checked"]:
+                return dict(found)
+            raise
+        finally:
+            os.close(pipe)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+            _, status = os.waitpid(process, 0)
+        told = _reported(report)
+        if told["checked"]:
+            return dict(told["checked"])
+        how = os.waitstatus_to_exitcode(status)
+        ended = f"signal {-how}" if how < 0 else f"status {how}"
+        where = f"in case {told['case']}" if told["case"] else "before the first case"
+        raise errors.Error(f"check {layer}: the layer ended the process {where} ({ended}); expected calls that return")
+
+
+def _checked(options: Mapping[str, Any], progress: Callable[..., None] | None) -> dict[str, Any]:
     try:
-        found = _core.check_layer(json.dumps(options), board.callback(layer) if board is not None else None)
+        checked: dict[str, Any] = json.loads(_core.check_layer(json.dumps(options), progress))
     except Interrupted as error:
         raise KeyboardInterrupt from error
-    checked: dict[str, Any] = json.loads(found)
     return checked
+
+
+def _start(options: Mapping[str, Any]) -> tuple[int, int]:
+    """Starts the process of a check; returns its number, and the pipe from which messages come."""
+    pipe, theirs = os.pipe()
+    sys.stderr.flush()
+    process = os.fork()
+    if not process:
+        os.close(pipe)
+        _work(options, theirs)
+    os.close(theirs)
+    return process, pipe
+
+
+def _work(options: Mapping[str, Any], pipe: int) -> NoReturn:
+    """Runs a check in this process, and ends the process."""
+
+    def send(*message: object) -> None:
+        left = json.dumps(message).encode() + b"\n"
+        while left:
+            left = left[os.write(pipe, left) :]
+
+    try:
+        # The first process handles Ctrl-C, and ends this one.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        try:
+            send("checked", _checked(options, lambda *values: send("progress", *values)))
+        except errors.Error as error:
+            send("error", type(error).__name__, str(error))
+        except BaseException:
+            traceback.print_exc()
+        sys.stderr.flush()
+    finally:
+        os._exit(1)
+
+
+def _messages(pipe: int) -> Iterator[_Message]:
+    """The messages of a check, until its process ends."""
+    text = b""
+    while read := os.read(pipe, 1 << 16):
+        *lines, text = (text + read).split(b"\n")
+        yield from map(json.loads, lines)
+
+
+def _reported(report: Path) -> dict[str, Any]:
+    """The report of a process that has ended: the present `case`, and what it `checked` if a case failed."""
+    try:
+        found: dict[str, Any] = json.loads(report.read_bytes())
+    except OSError:
+        return {"case": "", "checked": None}
+    return found
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> "Table":
@@ -68,10 +167,11 @@ def _broken_lines(layer: str, checked: Mapping[str, Any], overrides: Sequence[st
     """The failure: message, drive, history and the command that repeats the case."""
     broken = checked["broken"]
     place = f" (at {broken['place']})" if broken["place"] else ""
+    of = f"{broken['shortest']} of {broken['requests']} requests"
     return [
         f"{layer} broke in case {broken['case']}: {broken['message']}{place}",
         "",
-        f"the shortest history, {broken['shortest']} of {broken['requests']} requests; {broken['form']}:",
+        f"the shortest history, {of}; {broken['form']}:",
         *(f"  {line}" for line in broken["history"]),
         "",
         "the drive: " + " ".join(f"--set {shlex.quote(each)}" for each in broken["settings"]),
@@ -91,7 +191,8 @@ def check(layer: str, *, seconds: int, seed: int, overrides: Sequence[str], case
 
     Drives of many shapes are drawn. Random requests run against a record of the host's data, counted and timed, with
     failing programs and erases, power cuts at every operation and in recovery, and with each feature of the drive that
-    the layer supports. The first failure is shrunk to a short history. The status is 0 if no case fails, 1 if one does,
+    the layer supports. The first failure is shrunk to a short history. A call of the layer that has not returned after
+    20 seconds is a failure. The status is 0 if no case fails, 1 if one does,
     2 for wrong input.
 
     \b
@@ -100,8 +201,7 @@ def check(layer: str, *, seconds: int, seed: int, overrides: Sequence[str], case
       palimpsest check subpage --seconds 5 --seed 7 --set buffer.ack=volatile
       palimpsest check page --case cuts:0 --json
     """
-    with ProgressBoard() as board:
-        checked = check_layer(layer, overrides, seed=seed, seconds=seconds, case=case, board=board)
+    checked = check_layer(layer, overrides, seed=seed, seconds=seconds, case=case, board=ProgressBoard())
     broken = checked["broken"]
     if as_json:
         repeat = {"repeat": _repeat(layer, checked, overrides)} if broken else {}
@@ -109,7 +209,8 @@ def check(layer: str, *, seconds: int, seed: int, overrides: Sequence[str], case
     else:
         if broken:
             show("\n".join([*_broken_lines(layer, checked, overrides), ""]))
-        show(_table([row for row in checked["rows"] if row["cases"] or not (broken or case)]))
+        if rows := [row for row in checked["rows"] if row["cases"] or not (broken or case)]:
+            show(_table(rows))
         if not broken:
             show(f"\n{layer} passed, seed {checked['seed']}")
     if broken:

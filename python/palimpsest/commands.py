@@ -1,9 +1,12 @@
 """The group of commands: order, help, late imports, and the output of results and messages."""
 
+import contextlib
 import os
 import shutil
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import click
 
@@ -13,6 +16,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _NARROW = 60
+_results: TextIO | None = None
+"""Standard output while a command works; `sys.stdout` is then standard error."""
 
 
 class _Help(click.HelpFormatter):
@@ -27,16 +32,49 @@ class _Context(click.Context):
     formatter_class = _Help
 
 
+@contextlib.contextmanager
+def _own_output() -> Iterator[None]:
+    """Keeps standard output for results of the command: what code of the user prints goes to standard error."""
+    global _results
+    if _results is not None:
+        yield
+        return
+    _results, sys.stdout = sys.stdout, sys.stderr
+    try:
+        yield
+    finally:
+        _results, sys.stdout = None, _results
+
+
+def echo(text: str, *, nl: bool = True, color: bool | None = None) -> None:
+    """Prints a result on standard output."""
+    click.echo(text, file=_results, nl=nl, color=color)
+
+
 class _SingleCommand(click.Command):
     """A command that refuses options without an effect, before it starts."""
 
     context_class = _Context
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Reads the arguments. Raises click.BadParameter for an option with one value that is given twice."""
+        if not ctx.resilient_parsing:
+            _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+            for parameter, times in Counter(given).items():
+                if times > 1 and isinstance(parameter, click.Option) and not (parameter.multiple or parameter.is_flag):
+                    form = parameter.make_metavar(ctx)
+                    several = (
+                        f"one option, as {parameter.opts[-1]} {form}" if "," in form else "one value for a command"
+                    )
+                    raise click.BadParameter(f"given {times} times; expected {several}", ctx, parameter)
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - as click has it
         """Runs the command. Raises click.BadParameter for an option without effect."""
         refuse_idle(ctx)
         expect_packages(ctx)
-        return super().invoke(ctx)
+        with _own_output():
+            return super().invoke(ctx)
 
 
 class Commands(click.Group):
@@ -97,14 +135,14 @@ def show(result: "str | RenderableType") -> None:
 
     states.say(say)
     if isinstance(result, str):
-        click.echo(result)
+        echo(result)
         return
     from rich.console import Console
 
     # NO_COLOR turns escape codes off everywhere; FORCE_COLOR turns them on in a pipe, too.
     colours: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
-    console = Console(highlight=False, emoji=False, markup=False, color_system=colours)
+    console = Console(file=_results, highlight=False, emoji=False, markup=False, color_system=colours)
     with console.capture() as captured:
         console.print(result)
     text = "\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n"))
-    click.echo(text, color=console.is_terminal)
+    echo(text, color=console.is_terminal)

@@ -18,7 +18,7 @@ from click.shell_completion import (
 )
 
 from . import _core
-from .commands import command
+from .commands import command, echo
 from .parameters import Choice
 
 VARIABLE = "_PALIMPSEST_COMPLETE"
@@ -97,7 +97,7 @@ def answer(program: click.Command, question: str) -> int:
     shell, _, what = question.partition("_")
     if shell not in _CLASSES or what != "complete":
         return 1
-    click.echo(_CLASSES[shell](program, {}, "palimpsest", VARIABLE).complete())
+    echo(_CLASSES[shell](program, {}, "palimpsest", VARIABLE).complete())
     return 0
 
 
@@ -165,4 +165,4 @@ def completion(shell: str) -> None:
       palimpsest completion zsh >> ~/.zshrc
       palimpsest completion fish > ~/.config/fish/completions/palimpsest.fish
     """
-    click.echo(script(shell, click.get_current_context().find_root().command))
+    echo(script(shell, click.get_current_context().find_root().command))

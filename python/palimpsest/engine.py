@@ -17,7 +17,7 @@ from typing import Any
 
 from . import _core, native, plugins, states
 from .errors import InputError, Interrupted
-from .files import digest, holder
+from .files import digest, holder, is_file
 from .options import RunOptions
 from .result import Result
 
@@ -109,7 +109,7 @@ def provenance(options: RunOptions) -> dict[str, Any]:
         is_drive = name == "ssd" and not ("/" in options.ssd or options.ssd.endswith((".toml", ".pal")))
         with contextlib.suppress(OSError):
             is_preset = name == "workload" and _core.workload_spec(options.workload.partition(",")[0]) is not None
-            if not is_drive and not is_preset and holder(path).is_file():
+            if not is_drive and not is_preset and is_file(holder(path)):
                 found[name] = digest(path)
     given = json.loads(json.dumps(dataclasses.asdict(options)))
     return {

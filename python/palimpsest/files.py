@@ -19,11 +19,21 @@ _digests: dict[tuple[str, int, int], str] = {}
 _digests_lock = threading.Lock()
 
 
+def is_file(path: str | Path) -> bool:
+    """True for a file. A text that cannot name one, such as a long specification, is none; `Path.is_file` may raise."""
+    return os.path.isfile(path)  # noqa: PTH113
+
+
+def is_there(path: str | Path) -> bool:
+    """True if something has the path; any text may be asked, as with `is_file`."""
+    return os.path.exists(path)  # noqa: PTH110
+
+
 def holder(path: Path) -> Path:
     """The file with the content of a path: the path, or the archive in a path such as `traces.zip/a.csv`."""
-    if path.exists():
+    if is_there(path):
         return path
-    return next((parent for parent in path.parents if parent.is_file()), path)
+    return next((parent for parent in path.parents if is_file(parent)), path)
 
 
 _IMAGE = b"PALIMPSEST-FLASH"

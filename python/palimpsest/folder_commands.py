@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from . import errors
-from .commands import command, say, show
+from .commands import command, echo, say, show
 from .parameters import Folder, json_option
 from .progress import ProgressBoard
 from .result import Result
@@ -27,7 +27,7 @@ def report(folder: Path) -> None:
     if sweep_store.is_sweep(folder):
         from .sweeps import driver
 
-        click.echo(driver.rewrite(folder))
+        echo(str(driver.rewrite(folder)))
         return
     from . import outputs
 
@@ -36,7 +36,7 @@ def report(folder: Path) -> None:
         path = outputs.rewrite_report(folder)
     for warning in caught:
         say(f"warning: {warning.message}")
-    click.echo(path)
+    echo(str(path))
 
 
 @command(short_help="Repeat the runs of a folder, and compare.")
@@ -54,7 +54,7 @@ def rerun(folder: Path) -> None:
         outcomes, _ = reruns.rerun(folder, board.callback)
     for outcome in outcomes:
         for line in outcome.lines():
-            click.echo(line)
+            echo(line)
     if any(outcome.differences for outcome in outcomes):
         sys.exit(errors.EXIT_FAILURE)
 
@@ -74,10 +74,12 @@ def why_(folder: Path, *, as_json: bool) -> None:
     """
     from . import outputs, why
 
+    expected = "expected a result of `palimpsest run --operations slowest:20 --out DIR`"
+    if sweep_store.is_sweep(folder):
+        raise errors.InputError(f"{folder}: this is the folder of a sweep, which keeps no parts; {expected}")
     loaded = outputs.load(folder)
     results = [loaded] if isinstance(loaded, Result) else list(loaded)
     if not any(map(why.kinds, results)):
-        expected = "expected a result of `palimpsest run --operations slowest:20 --out DIR`"
         raise errors.InputError(f"{folder}: this result has no parts of response times; {expected}")
     parts = {each.label: why.kinds(each) for each in results}
     show(json.dumps(parts, indent=2) if as_json else why.render(results))

@@ -67,7 +67,9 @@ def records(name: str, trace: TraceBytes) -> Iterator[bytes]:
                 chunk.clear()
     except _Wrong as wrong:
         raise PolicyError(f"format {name}: request {count + 1}: {wrong}") from None
-    except Exception as error:
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:
         where = f"after {count} requests" if count else "before the first request"
         raise PolicyError(f"format {name}: {where}: {type(error).__name__}: {error}") from error
     yield bytes(chunk)

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from . import _core
-from .commands import Commands, say
+from .commands import Commands, echo, say
 from .parameters import ImageFile, json_option
 
 OPTIONS = (
@@ -125,7 +125,7 @@ def info(image: Path, *, as_json: bool) -> None:
       palimpsest image info drive.pal --json
     """
     found = look("info", image)
-    click.echo(json.dumps(found, indent=2) if as_json else "\n".join(_info_lines(found)))
+    echo(json.dumps(found, indent=2) if as_json else "\n".join(_info_lines(found)))
 
 
 @image_group.command()
@@ -139,7 +139,7 @@ def check(image: Path, *, as_json: bool) -> None:
       palimpsest image check drive.pal
     """
     found = look("check", image)
-    click.echo(json.dumps(found, indent=2) if as_json else "\n".join(_check_lines(found)))
+    echo(json.dumps(found, indent=2) if as_json else "\n".join(_check_lines(found)))
     if found["damaged"]:
         sys.exit(1)
 
@@ -155,4 +155,4 @@ def compact(image: Path, *, as_json: bool) -> None:
       palimpsest image compact drive.pal
     """
     found = look("compact", image)
-    click.echo(json.dumps(found, indent=2) if as_json else "\n".join(_compact_lines(found)))
+    echo(json.dumps(found, indent=2) if as_json else "\n".join(_compact_lines(found)))

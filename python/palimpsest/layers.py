@@ -11,15 +11,13 @@ has a digest of the file, so that results name the code. Ignored: open pages in 
 handles, codes of cells, tables in flash, and drives that programs use, such as `serve`.
 """
 
-import io as files
-import pickle
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from . import policies
+from . import plain, policies
 from ._core import InputError, LayerError, LayerIo, NoSpace
 
 __all__ = ["BlockStates", "Io", "Key", "Layer", "NoSpace"]
@@ -142,7 +140,12 @@ class Io(LayerIo):
 
     def figures(self, layer: "Layer") -> dict[str, Any]:
         """The figures of `layer` in the form of the native module. Raises LayerError for others."""
-        figures = dict(layer.figures())
+        try:
+            figures = dict(layer.figures())
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            raise LayerError(f"{type(layer).__name__}.figures: {type(error).__name__}: {error}") from error
         tables = figures.pop("tables", {})
         numbers = {"tables": tables, **figures}
         for name, value in [*figures.items(), *tables.items()]:
@@ -154,22 +157,18 @@ class Io(LayerIo):
         return {**counts, "tables": [(name, int(value)) for name, value in tables.items()], "own": own}
 
     def store(self, layer: object) -> bytes:
-        """The state of `layer`. Raises LayerError if pickle cannot store it."""
-        stored = files.BytesIO()
-        pickler = pickle.Pickler(stored)
-        pickler.persistent_id = lambda each: "io" if each is self else None  # type: ignore[method-assign]
+        """The state of `layer`, as plain data. Raises LayerError for an attribute that is none."""
         try:
-            pickler.dump(vars(layer))
-        except Exception as error:
-            raise LayerError(f"{type(layer).__name__}: pickle cannot store the state: {error}") from error
-        return stored.getvalue()
+            return plain.dumps(layer, self)
+        except plain.NotPlain as error:
+            raise LayerError(f"{type(layer).__name__}: {error}") from error
 
     def restore(self, layer: object, stored: bytes) -> None:
-        """Sets the state that `store` returned."""
-        unpickler = pickle.Unpickler(files.BytesIO(stored))
-        unpickler.persistent_load = lambda _: self  # type: ignore[method-assign]
-        vars(layer).clear()
-        vars(layer).update(unpickler.load())
+        """Sets the state that `store` returned. Raises LayerError for other bytes."""
+        try:
+            plain.replace(layer, stored, self)
+        except plain.NotPlain as error:
+            raise LayerError(f"{type(layer).__name__}: {error}") from error
 
 
 class Layer:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import click
 
 from . import _core, plugins
-from .commands import command
+from .commands import command, echo
 from .options import REGISTRIES
 from .parameters import Choice
 
@@ -54,7 +54,7 @@ def cite() -> None:
     Examples:
       palimpsest cite >> thesis.bib
     """
-    click.echo(
+    echo(
         "@software{palimpsest,\n"
         "  author  = {{The Palimpsest developers}},\n"
         "  title   = {{Palimpsest: a laboratory for solid-state drives}},\n"
@@ -84,12 +84,12 @@ def list_(kind: str | None, *, as_json: bool) -> None:
     if as_json:
         import json
 
-        click.echo(json.dumps({each: dict(entries) for each, entries in found.items()}, indent=2))
+        echo(json.dumps({each: dict(entries) for each, entries in found.items()}, indent=2))
         return
     # NO_COLOR turns escape codes off everywhere; FORCE_COLOR turns them on in a pipe, too.
     is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") in ("dumb", "unknown")
     is_coloured = False if is_plain else True if os.environ.get("FORCE_COLOR") else None
-    click.echo(render(found, width()), color=is_coloured)
+    echo(render(found, width()), color=is_coloured)
 
 
 def width() -> int:

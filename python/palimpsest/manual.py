@@ -13,7 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from . import listing
-from .commands import command, show
+from .commands import command, echo, show
 from .errors import did_you_mean
 
 _PAGES = Path(__file__).with_name("pages")
@@ -72,7 +72,7 @@ def help_(ctx: click.Context, topic: str | None) -> None:
     """
     if topic is None:
         titles = [(name, _title(path)) for name, path in pages().items()]
-        click.echo(listing.render({"pages": titles}, listing.width()))
+        echo(listing.render({"pages": titles}, listing.width()))
         return
     if page := pages().get(topic):
         _show(page.read_text(encoding="utf-8"))
@@ -81,7 +81,7 @@ def help_(ctx: click.Context, topic: str | None) -> None:
     named = group.get_command(ctx, topic) if group else None
     assert named, "the type of the argument has checked the topic"
     with click.Context(named, info_name=topic, parent=ctx.find_root()) as own:
-        click.echo(named.get_help(own))
+        echo(named.get_help(own))
 
 
 def _title(page: Path) -> str:
@@ -92,7 +92,7 @@ def _title(page: Path) -> str:
 def _show(text: str) -> None:
     """Prints a page: rendered in a terminal, as written in a pipe or a file."""
     if not sys.stdout.isatty():
-        click.echo(text.rstrip())
+        echo(text.rstrip())
         return
     from rich.markdown import Markdown
 

@@ -14,6 +14,7 @@ import click
 from click.core import ParameterSource
 
 from .distribution import need
+from .files import is_file
 
 _Values = Mapping[str, Any]
 
@@ -98,7 +99,7 @@ _LOGARITHMIC = {"table": (), "heat": ("none",), "bars": ("none", "y")}
 
 def _of_sweep(*kinds: str) -> Callable[[_Values], bool]:
     def met(values: _Values) -> bool:
-        return values["kind"] in kinds and any((Path(each) / "sweep.json").is_file() for each in values["results"])
+        return values["kind"] in kinds and any(is_file(Path(each) / "sweep.json") for each in values["results"])
 
     return met
 

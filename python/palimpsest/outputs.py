@@ -21,7 +21,7 @@ from typing import Any
 from . import tables
 from .distribution import need
 from .errors import InputError
-from .files import named, parquet, write_in_order, write_whole
+from .files import is_file, is_there, named, parquet, write_in_order, write_whole
 from .result import Comparison, Result
 
 _PAGE = "report.html"
@@ -145,10 +145,13 @@ def _read_summary(folder: Path) -> dict[str, Any]:
     path = folder / "summary.json"
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        if (folder / "sweep.json").is_file():
+    except OSError:
+        if is_there(path):
+            raise
+        if is_file(folder / "sweep.json"):
             raise InputError(
-                f"{folder}: this is the folder of a sweep; expected `ps.Sweep.load`, which reads it"
+                f"{folder}: this is the folder of a sweep; expected that of a run or a comparison "
+                "(palimpsest.Sweep.load reads sweeps)"
             ) from None
         raise InputError(
             f"{path}: no such file; expected a folder that `palimpsest run --out` or `compare --out` wrote"

@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from . import states, units
 from .errors import InputError, did_you_mean
+from .files import is_there
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 _Value = TypeVar("_Value")
@@ -38,7 +39,7 @@ class Folder(click.Path):
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter:
-            what = "this is not a folder" if Path(value).exists() else "there is no such folder"
+            what = "this is not a folder" if is_there(value) else "there is no such folder"
             self.fail(f"{value}: {what}; expected a folder", param, ctx)
 
 
@@ -55,7 +56,7 @@ class ImageFile(click.Path):
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter:
-            what = "this is a folder" if Path(value).is_dir() else "there is no such file"
+            what = "this is a folder" if is_there(value) else "there is no such file"
             self.fail(f"{value}: {what}; expected an image of a drive", param, ctx)
 
 
@@ -148,6 +149,8 @@ def _seeds(text: str) -> tuple[int, ...]:
     except ValueError:
         numbers = []
     found = tuple(numbers[:1001])
+    if len(found) == 1 and 0 <= found[0] < 2**64:
+        raise ValueError(f"{text!r} names one seed; expected several, such as 1..3, or --seed {found[0]} for one")
     if not 0 < len(set(found)) == len(found) <= 1000 or not all(0 <= number < 2**64 for number in found):
         raise ValueError(
             f"{text!r} is no list of seeds; expected seeds such as 1..5 or 1,2,7, each once and at most 1000"
@@ -164,7 +167,7 @@ def _duration(text: str) -> float:
 
 
 SEED = Parsed("N", _seed)
-SEEDS = Parsed("1..5", _seeds)
+SEEDS = Parsed("1..5|1,2,7", _seeds)
 DURATION = Parsed("TIME", _duration)
 """Seconds of wall-clock time."""
 COUNT = Parsed("N", units.parse_count)

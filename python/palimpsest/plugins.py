@@ -122,7 +122,8 @@ def _owner(point: "EntryPoint") -> str:
 def _load(point: "EntryPoint") -> _Loaded:
     loaded = _Loaded(_owner(point), point.module)
     try:
-        plugin = point.load()
+        with contextlib.redirect_stdout(sys.stderr):
+            plugin = point.load()
         if not isinstance(plugin, Plugin):
             raise InputError(f"{point.value} is of type {type(plugin).__name__}; expected palimpsest.plugins.Plugin")
         for member in plugin.layers:
@@ -132,7 +133,9 @@ def _load(point: "EntryPoint") -> _Loaded:
                 _add_policy(loaded, key, name, place)
     except InputError as error:
         loaded.problem = one_line(error)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # sys.exit, too
         loaded.problem = one_line(f"{point.value}: {type(error).__name__}: {error}")
     if loaded.problem and _says:
         print(f"warning: plug-in {loaded.owner}: {loaded.problem}", file=sys.stderr)
@@ -186,7 +189,9 @@ def policy(key: str, name: str) -> tuple[Any, str]:
     place = loaded.policies[key, name]
     try:
         return pkgutil.resolve_name(place), _digest(loaded)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         where = f"{key} = {name}: plug-in {loaded.owner}: {place}"
         raise InputError(f"{where}: {type(error).__name__}: {error}; expected MODULE:CLASS that loads") from error
 

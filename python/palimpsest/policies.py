@@ -20,7 +20,6 @@ import hashlib
 import inspect
 import itertools
 import os
-import pickle
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -30,7 +29,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from . import plugins, user_files
+from . import plain, plugins, user_files
 from ._core import InputError, PolicyError
 
 AHEAD = 4096
@@ -283,7 +282,9 @@ class Caller:
         blocks = self._views.get((plane, count)) or self._candidates(plane, units, count)
         try:
             answer = self._policy.choose(blocks)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # sys.exit, too
             raise self._error(_of_blocks(blocks), f"{type(error).__name__}: {error}") from error
         if type(answer) is not np.int64 or not 0 <= answer < count:
             wrong = _wrong_number("an index", answer, count - 1)
@@ -368,7 +369,9 @@ class Caller:
     def _called(self, method: str, argument: object, where: Callable[[], str]) -> Any:  # noqa: ANN401  # of the user
         try:
             return getattr(self._policy, method)(argument)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             raise self._error(where(), f"{type(error).__name__}: {error}") from error
 
     def _check(self, where: str, answer: object, kinds: str, shape: tuple[int, ...]) -> None:
@@ -388,19 +391,22 @@ class Caller:
         return PolicyError(f"{self._name}.{where}: {what}")
 
     def store(self) -> bytes:
-        """The state of the policy. Raises PolicyError if pickle cannot store it."""
+        """The state of the policy, as plain data. Raises PolicyError for an attribute that is none."""
         if self.address is not None:
             return b""
         try:
-            return pickle.dumps(vars(self._policy))
-        except Exception as error:
-            raise PolicyError(f"{self._name}: pickle cannot store the state: {error}") from error
+            return plain.dumps(self._policy)
+        except plain.NotPlain as error:
+            raise PolicyError(f"{self._name}: {error}") from error
 
     def restore(self, stored: bytes) -> None:
-        """Sets the state that `store` returned."""
-        if stored:
-            vars(self._policy).clear()
-            vars(self._policy).update(pickle.loads(stored))
+        """Sets the state that `store` returned. Raises PolicyError for other bytes."""
+        if self.address is not None:
+            return
+        try:
+            plain.replace(self._policy, stored)
+        except plain.NotPlain as error:
+            raise PolicyError(f"{self._name}: {error}") from error
 
 
 def _wrong_number(what: str, answer: object, most: int) -> str:
@@ -434,7 +440,7 @@ def _address(policy: object) -> int | None:
 
 
 def _load(path: str, source: bytes, digest: str) -> ModuleType:
-    """The code of a file as a module of this process, where pickle and dataclasses find its classes."""
+    """The code of a file as a module of this process, where dataclasses find its classes."""
     module = ModuleType(f"palimpsest_policy_{digest}")
     module.__file__ = path
     sys.modules[module.__name__] = module
@@ -442,7 +448,7 @@ def _load(path: str, source: bytes, digest: str) -> ModuleType:
         exec(compile(source, path, "exec"), vars(module))
     except BaseException as error:
         del sys.modules[module.__name__]
-        if not isinstance(error, Exception):
+        if isinstance(error, KeyboardInterrupt):
             raise
         raise InputError(f"{path}: {type(error).__name__}: {error}; expected a file that Python can load") from error
     return module
@@ -474,7 +480,7 @@ def _digest(found: object) -> str:
     kind = found if isinstance(found, type) else type(found)
     try:
         code = Path(inspect.getfile(kind)).read_bytes()
-        state = b"" if isinstance(found, type) else pickle.dumps(vars(found))
+        state = b"" if isinstance(found, type) else plain.dumps(found)
     except Exception:  # whatever the attributes of the user raise
         code, state = _PROCESS, str(id(found)).encode()
     return hashlib.sha256(b"\0".join((code, kind.__qualname__.encode(), state))).hexdigest()[:_DIGITS]
@@ -519,12 +525,16 @@ def _check(key: str, name: str, policy: object) -> None:
         raise InputError(f"{name}.{expected.partition('(')[0]}: {error}; expected {expected}") from error
 
 
-def _new(found: Callable[[], object], name: str) -> object:
-    if not isinstance(found, type):
-        return found
+def _new(found: Any, name: str) -> object:  # noqa: ANN401  # of the user
+    return _made(found, name) if isinstance(found, type) else found
+
+
+def _made(make: Callable[[], object], name: str) -> object:
     try:
-        return found()
-    except Exception as error:
+        return make()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise InputError(f"{name}: {type(error).__name__}: {error}; expected a class to call without values") from error
 
 
@@ -540,7 +550,8 @@ def build(key: str, text: str) -> Caller:
     found, canonical = named(text, f"the method {_METHODS[key]}", key)
     name = canonical.partition("@")[0]
     if text.startswith("object:"):
-        return Caller(name.rpartition(":")[2], found if _address(found) else copy.deepcopy(found))
+        name = name.rpartition(":")[2]
+        return Caller(name, found if _address(found) else _made(lambda: copy.deepcopy(found), name))
     return Caller(name, _new(found, text))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from . import _core, completion, engine, errors, states, tenants, timelines
-from .commands import command, say, show
+from .commands import command, echo, say, show
 from .needs import is_given
 from .options import COMPARED_FTLS, FIRST_OPERATIONS, RunOptions
 from .parameters import Parsed, cores, jobs_option
@@ -112,7 +112,7 @@ def _check_alone(chosen: RunOptions, seeds: Sequence[int] | None) -> None:
 )
 @jobs_option()
 @click.option(
-    "--slo", type=Parsed("CONDITIONS", conditions.parsed), help="Which runs hold them: read.p99<500us,dwpd>=1."
+    "--slo", type=Parsed("FIGURE<BOUND,...", conditions.parsed), help="Which runs hold them: read.p99<500us,dwpd>=1."
 )
 @run_options
 def compare(
@@ -180,7 +180,7 @@ def show_(ssd: str, ftl: str | None, overrides: Sequence[str]) -> None:
       palimpsest show --ssd mga-16k --set part.nop=4 > my-drive.toml
     """
     check([RunOptions(ssd=ssd, ftl=ftl, overrides=tuple(overrides))])
-    click.echo(_core.show(ssd, ftl, list(overrides)), nl=False)
+    echo(_core.show(ssd, ftl, list(overrides)), nl=False)
 
 
 def _plain(options: dict[str, Any], operations: Path | str | None) -> dict[str, Any]:

@@ -7,12 +7,12 @@ largest (Tavakkol et al., MQSim, FAST 2018), and Jain's index of their reciproca
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from . import engine, states, units
 from .engine import Progress
 from .errors import InputError
+from .files import is_file, is_there
 from .metrics import response_time
 from .options import RunOptions
 from .result import Result
@@ -147,8 +147,8 @@ def check(options: RunOptions) -> None:
     """Raises InputError for a run whose tenants cannot run alone."""
     if options.fidelity == "count":
         raise InputError("--alone: a run at count fidelity has no times; expected --fidelity timed")
-    path = Path(options.workload)
-    if options.workload == "-" or (path.exists() and not path.is_file()):
+    path = options.workload
+    if path == "-" or (is_there(path) and not is_file(path)):
         raise InputError(f"--alone: the workload {options.workload} is read once; expected a file")
 
 

@@ -4,13 +4,18 @@
 """
 
 import json
+import os
 import re
+import signal
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from conftest import ROOT, Command
+from conftest import COMMAND, ROOT, Command
+from palimpsest.checking import check_layer
 
 CONTRACT = pytest.mark.contract
 UNIT = pytest.mark.unit
@@ -96,6 +101,10 @@ PLANTED = {
     "forgotten trim": ("self.map[units.start : units.stop] = -1", "pass"),
     "failed erase": ("io.erase(victim, after=io.used(moved)):", "io.erase(victim, after=io.used(moved)) is not None:"),
     "exception": ("self.runs += 1", "self.runs += self.missing"),
+    "idle move": (
+        "    def figures(self)",
+        "    def relocate(self, io, block):\n        return True\n\n    def figures(self)",
+    ),
 }
 """Changes of `examples/python/ring.py`: the text, and the text of the fault."""
 LONGEST = 12
@@ -148,3 +157,80 @@ def test_a_layer_in_python_passes_each_kind(palimpsest: Command) -> None:
         assert (row["kind"], row["supported"]) == (kind, True)
         cuts += row["cuts"]
     assert cuts > 1000
+
+
+def _layer(folder: Path, before: str, after: str) -> str:
+    text = EXAMPLE.read_text(encoding="utf-8")
+    assert text.count(before) == 1
+    (folder / "mine.py").write_text(text.replace(before, after), encoding="utf-8")
+    return f"{folder / 'mine.py'}:Ring"
+
+
+HANGS = {
+    "python": "            while True: pass\n",
+    "waits": "            __import__('threading').Event().wait()\n",
+    "native": "            __import__('re').match('(a+)+$', 'a' * 60 + 'b')\n",
+}
+"""Bodies that never return: with the lock of the interpreter now and then, without it, and with it all the time."""
+WRITE = "        for unit in units:\n            self.make_room(io)\n"
+
+
+@CONTRACT
+@pytest.mark.parametrize("kind", HANGS)
+def test_an_endless_call_is_a_failure_with_its_history(tmp_path: Path, kind: str) -> None:
+    body = f"        self.calls = getattr(self, 'calls', 0) + 1\n        if self.calls == 7:\n{HANGS[kind]}"
+    begin = time.monotonic()
+    found = check_layer(_layer(tmp_path, WRITE, body + WRITE), seconds=5, patience=3)
+    assert time.monotonic() - begin < 60
+    broken = found["broken"]
+    assert broken["case"] == "counted:0"
+    assert re.fullmatch(r"write .*: the layer has not returned after 3 s; expected a call that ends", broken["message"])
+    assert broken["history"]
+    assert broken["history"][-1].split(". ", 1)[1] == broken["message"].partition(": the layer")[0]
+    assert len(broken["history"]) <= 41
+
+
+@CONTRACT
+def test_a_call_that_takes_all_memory_is_a_failure(tmp_path: Path) -> None:
+    body = "        while True: self.map = np.concatenate([self.map, np.ones(1 << 26)])\n"
+    broken = check_layer(_layer(tmp_path, WRITE, body + WRITE), seconds=5, patience=300)["broken"]
+    assert re.search(r": the layer has taken \d GiB and not returned; expected a call that ends$", broken["message"])
+
+
+@CONTRACT
+def test_a_signal_ends_the_check_of_an_endless_layer(tmp_path: Path) -> None:
+    layer = _layer(tmp_path, WRITE, "        while True: pass\n" + WRITE)
+    with subprocess.Popen([COMMAND, "check", layer], stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        time.sleep(4)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=10) == 130
+        assert process.stdout is not None
+        assert process.stdout.read() == b""
+    left = subprocess.run(["pgrep", "-f", layer], capture_output=True, text=True, check=False).stdout.split()
+    assert not [each for each in left if int(each) != os.getpid()], "the process of the check has ended, too"
+
+
+@CONTRACT
+def test_a_crash_of_native_code_names_the_case(palimpsest: Command, tmp_path: Path) -> None:
+    layer = _layer(tmp_path, WRITE, "        import ctypes; ctypes.string_at(0)\n" + WRITE)
+    done = palimpsest("check", layer)
+    assert (done.returncode, done.stdout) == (1, "")
+    last = done.stderr.splitlines()[-1]
+    assert re.search(r"the layer ended the process in case \w[\w-]*:0 \(signal \d+\); expected calls that return", last)
+
+
+@CONTRACT
+def test_a_failure_outlives_an_endless_search(palimpsest: Command, tmp_path: Path) -> None:
+    """A fault in drives with many blocks; on the tiny drives of the search the layer never returns."""
+    body = (
+        "        if io.blocks < 10:\n"
+        "            while True: pass\n"
+        "        self.calls = getattr(self, 'calls', 0) + 1\n"
+        "        assert self.calls < 40, 'the planted fault'\n"
+    )
+    layer = _layer(tmp_path, WRITE, body + WRITE)
+    done = palimpsest("check", layer, "--case", "counted:0", "--json")
+    assert done.returncode == 1, done.stderr
+    broken = json.loads(done.stdout)["broken"]
+    assert "the planted fault" in broken["message"], broken["message"]
+    assert 0 < broken["shortest"] <= broken["requests"]

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGE = ROOT / "python" / "palimpsest"
 
 ORDER = """
-interrupts distribution native _core errors plugins formats user_files policies layers files units options states
+interrupts distribution native _core errors plain plugins formats user_files policies layers files units options states
 tables result engine timelines metrics why tenants intervals sketches replicates summary answers comparison
 charts.common charts.blocks charts.flash charts.gantt charts.latency charts.parts charts.tenants charts.time
 charts.volumes charts.handles charts.__init__ page fio_output against report outputs reruns views progress

@@ -2,7 +2,6 @@
 
 import ctypes
 import json
-import pickle
 import re
 import shutil
 import subprocess
@@ -91,15 +90,14 @@ def test_a_kept_state_has_the_state_of_the_policy() -> None:
     assert policy.choices == 0, "each drive has a copy"
 
 
-def test_attributes_pass_through_pickle() -> None:
+def test_attributes_are_stored_as_plain_data() -> None:
     one, other = Caller("InTurn", InTurn()), Caller("InTurn", InTurn())
     vars(one._policy)["choices"] = 7
     other.restore(one.store())
     assert other._policy.choices == 7
     one._policy.lock = lambda: None
-    with pytest.raises(ps.PolicyError, match="InTurn: pickle cannot store"):
+    with pytest.raises(ps.PolicyError, match="InTurn: lock is a function; expected plain data"):
         one.store()
-    assert pickle.loads(other.store()) == {"choices": 7}
 
 
 def _file(folder: Path, body: str) -> Path:
@@ -143,7 +141,9 @@ def test_a_file_may_have_dataclasses_and_classes_of_its_own(tmp_path: Path) -> N
     alone = _run("page", overrides=key)
     ps.keep_states()
     try:
-        kept = [_run("page", overrides=key) for _ in range(2)]
+        # A state with objects of the file's classes has no plain form, so each run preconditions the drive.
+        with pytest.warns(UserWarning, match=r"mine.py:Mine: seen is a \w+\.Seen; .*; the preconditioned drive is not"):
+            kept = [_run("page", overrides=key) for _ in range(2)]
     finally:
         ps._core.keep_states(0, None, 0)
     assert [_figures(each) for each in kept] == [_figures(alone)] * 2

@@ -1,7 +1,9 @@
 //! The drive of `palimpsest-drive` for programs in C. `tools/header` writes the header `palimpsest.h`.
 //!
-//! Every function returns after a panic of the simulator, as a failure; the drive must not be used afterwards. Pointers
-//! must come from this library, or be valid for the call. A drive may move between threads; only one at a time uses it.
+//! Every function returns after a panic of the simulator, as a failure, and so does each later call for that drive.
+//! Pointers must come from this library, or be valid for the call. Several threads may use a builder or a drive: one call
+//! waits for the other. Only a call that frees must be the last. The lock makes shared references of all that the caller
+//! passes; results are written through raw pointers.
 //!
 //! Ignored: commands of zones, and requests that the host aborts.
 
@@ -10,6 +12,7 @@ use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{null, null_mut};
+use std::sync::Mutex;
 
 /// A read.
 pub const PALIMPSEST_READ: u32 = 0;
@@ -36,7 +39,7 @@ pub const PALIMPSEST_BYTES: u32 = 2;
 pub const PALIMPSEST_OK: i32 = 0;
 /// The input is wrong; nothing has changed. `palimpsest_error` says what was expected.
 pub const PALIMPSEST_INPUT: i32 = 1;
-/// The drive broke a rule of flash or a conservation law, or the simulator panicked; it must not be used any more.
+/// The drive broke a rule of flash or a conservation law, or the simulator panicked; each later call fails, too.
 pub const PALIMPSEST_FAILED: i32 = 2;
 
 /// The request succeeded.
@@ -86,16 +89,20 @@ pub struct PalimpsestCompletion {
 }
 
 /// The description of a drive to be built.
-pub struct PalimpsestBuilder(Builder);
+pub struct PalimpsestBuilder(Mutex<Builder>);
 
 /// A simulated drive.
-pub struct PalimpsestDrive {
+pub struct PalimpsestDrive(Mutex<Inner>);
+
+struct Inner {
     drive: Drive,
     /// The completions that the caller has taken last, whose bytes are still valid.
     taken: Vec<palimpsest_drive::Completion>,
     /// The state that the caller has saved last.
     saved: Vec<u8>,
 }
+
+const PANICKED: &str = "the simulator panicked; the drive can only be freed";
 
 thread_local! {
     static LAST_ERROR: RefCell<CString> = RefCell::default();
@@ -107,7 +114,7 @@ fn guarded(call: impl FnOnce() -> palimpsest_drive::Result<()>) -> i32 {
         Ok(Ok(())) => return PALIMPSEST_OK,
         Ok(Err(error @ Error::Input { .. })) => (PALIMPSEST_INPUT, error.to_string()),
         Ok(Err(error)) => (PALIMPSEST_FAILED, error.to_string()),
-        Err(_) => (PALIMPSEST_FAILED, "the simulator panicked; the drive must not be used any more".into()),
+        Err(_) => (PALIMPSEST_FAILED, PANICKED.into()),
     };
     LAST_ERROR.set(CString::new(text.replace('\0', " ")).unwrap_or_default());
     code
@@ -122,18 +129,47 @@ fn text<'a>(name: &str, text: *const c_char) -> palimpsest_drive::Result<&'a str
     bytes.to_str().map_err(|_| Error::input(name, "the string is not UTF-8"))
 }
 
-/// The value at `pointer`.
-fn at<'a, T>(name: &str, pointer: *mut T) -> palimpsest_drive::Result<&'a mut T> {
+/// The value at `pointer`, to read.
+fn at<'a, T>(name: &str, pointer: *const T) -> palimpsest_drive::Result<&'a T> {
+    // SAFETY: the caller passes NULL or a pointer that is valid for the call, to memory that no thread writes meanwhile;
+    // this library changes builders and drives only under their locks.
+    unsafe { pointer.as_ref() }.ok_or_else(|| Error::input(name, "NULL; expected a pointer"))
+}
+
+/// Writes `value` to `pointer`.
+fn put<T>(name: &str, pointer: *mut T, value: T) -> palimpsest_drive::Result<()> {
+    if pointer.is_null() {
+        return Err(Error::input(name, "NULL; expected a pointer"));
+    }
     // SAFETY: the caller passes NULL or a pointer that is valid for the call and used by one thread.
-    unsafe { pointer.as_mut() }.ok_or_else(|| Error::input(name, "NULL; expected a pointer"))
+    unsafe { pointer.write(value) };
+    Ok(())
+}
+
+/// The result of `work` on the value behind the lock. A panic in `work` poisons the lock, so that later calls fail.
+fn locked<T, R>(
+    lock: &Mutex<T>,
+    work: impl FnOnce(&mut T) -> palimpsest_drive::Result<R>,
+) -> palimpsest_drive::Result<R> {
+    let mut value = lock.lock().map_err(|_| Error::Rule(PANICKED.into()))?;
+    work(&mut value)
+}
+
+/// The result of `work` on the drive at `drive`.
+fn with<R>(
+    drive: *const PalimpsestDrive,
+    work: impl FnOnce(&mut Inner) -> palimpsest_drive::Result<R>,
+) -> palimpsest_drive::Result<R> {
+    locked(&at("drive", drive)?.0, work)
 }
 
 /// Changes the builder at `builder` by a name and a value.
 fn change(builder: *mut PalimpsestBuilder, change: impl FnOnce(Builder) -> palimpsest_drive::Result<Builder>) -> i32 {
     guarded(|| {
-        let builder = at("builder", builder)?;
-        builder.0 = change(builder.0.clone())?;
-        Ok(())
+        locked(&at("builder", builder)?.0, |builder| {
+            *builder = change(builder.clone())?;
+            Ok(())
+        })
     })
 }
 
@@ -155,7 +191,7 @@ pub extern "C" fn palimpsest_version() -> *const c_char {
 pub extern "C" fn palimpsest_builder(ssd: *const c_char) -> *mut PalimpsestBuilder {
     let mut built = null_mut();
     guarded(|| {
-        built = Box::into_raw(Box::new(PalimpsestBuilder(Drive::builder(text("ssd", ssd)?))));
+        built = Box::into_raw(Box::new(PalimpsestBuilder(Mutex::new(Drive::builder(text("ssd", ssd)?)))));
         Ok(())
     });
     built
@@ -219,7 +255,7 @@ pub extern "C" fn palimpsest_power_cuts(builder: *mut PalimpsestBuilder) -> i32 
 #[unsafe(no_mangle)]
 pub extern "C" fn palimpsest_state(builder: *mut PalimpsestBuilder, state: *const c_void, size: usize) -> i32 {
     change(builder, |builder| {
-        at("state", state.cast::<u8>().cast_mut())?;
+        at("state", state.cast::<u8>())?;
         // SAFETY: the caller passes `size` bytes.
         let state = unsafe { std::slice::from_raw_parts(state.cast::<u8>(), size) };
         Ok(builder.state(state.to_vec()))
@@ -235,10 +271,12 @@ pub extern "C" fn palimpsest_build(builder: *mut PalimpsestBuilder) -> *mut Pali
         at("builder", builder)?;
         // SAFETY: `palimpsest_builder` made the pointer, and the caller passes the pointer on.
         let builder = unsafe { Box::from_raw(builder) };
-        let drive = builder.0.build_with(&|path| {
+        let builder = builder.0.into_inner().map_err(|_| Error::Rule(PANICKED.into()))?;
+        let drive = builder.build_with(&|path| {
             std::fs::read_to_string(path).map_err(|error| Error::input(path, format!("cannot be read: {error}")))
         })?;
-        built = Box::into_raw(Box::new(PalimpsestDrive { drive, taken: Vec::new(), saved: Vec::new() }));
+        built =
+            Box::into_raw(Box::new(PalimpsestDrive(Mutex::new(Inner { drive, taken: Vec::new(), saved: Vec::new() }))));
         Ok(())
     });
     built
@@ -271,7 +309,7 @@ fn free<T>(pointer: *mut T) {
 fn number(drive: *const PalimpsestDrive, number: impl FnOnce(&Drive) -> u64) -> u64 {
     let mut found = 0;
     guarded(|| {
-        found = number(&at("drive", drive.cast_mut())?.drive);
+        found = with(drive, |inner| Ok(number(&inner.drive)))?;
         Ok(())
     });
     found
@@ -304,13 +342,12 @@ pub extern "C" fn palimpsest_in_flight(drive: *const PalimpsestDrive) -> u64 {
 /// True, with the time of the next event; false if nothing will happen until the next request.
 #[unsafe(no_mangle)]
 pub extern "C" fn palimpsest_next_time(drive: *const PalimpsestDrive, time: *mut u64) -> bool {
-    let next = number(drive, |drive| drive.next_time().unwrap_or(u64::MAX));
-    // SAFETY: the caller passes NULL or a pointer to a number.
-    match unsafe { time.as_mut() } {
-        Some(time) if !drive.is_null() => *time = next,
-        _ => return false,
-    }
-    next != u64::MAX
+    let mut next = None;
+    let done = guarded(|| {
+        next = with(drive, |inner| Ok(inner.drive.next_time()))?;
+        put("time", time, next.unwrap_or(PALIMPSEST_FOREVER))
+    });
+    done == PALIMPSEST_OK && next.is_some()
 }
 
 /// Submits a request at `time`, after all earlier events. `ticket` becomes its number, and may be NULL.
@@ -322,7 +359,7 @@ pub extern "C" fn palimpsest_submit(
     ticket: *mut u64,
 ) -> i32 {
     guarded(|| {
-        let (drive, request) = (&mut at("drive", drive)?.drive, at("request", request.cast_mut())?);
+        let request = at("request", request)?;
         let command = match request.kind {
             PALIMPSEST_READ => read(request.offset, request.size)?,
             PALIMPSEST_WRITE => write(request.offset, request.size)?,
@@ -343,25 +380,22 @@ pub extern "C" fn palimpsest_submit(
             ..Directives::NONE
         };
         let command = command.with(directives);
-        let submitted = if request.data.is_null() || request.kind != PALIMPSEST_WRITE {
-            drive.submit(command, time)
-        } else {
+        let submitted = with(drive, |inner| {
+            if request.data.is_null() || request.kind != PALIMPSEST_WRITE {
+                return inner.drive.submit(command, time);
+            }
             // SAFETY: the caller passes `size` bytes with a write.
             let bytes = unsafe { std::slice::from_raw_parts(request.data.cast::<u8>(), request.size as usize) };
-            drive.submit_bytes(command, bytes.to_vec(), time)
-        }?;
-        // SAFETY: the caller passes NULL or a pointer to a number.
-        if let Some(ticket) = unsafe { ticket.as_mut() } {
-            *ticket = submitted.0;
-        }
-        Ok(())
+            inner.drive.submit_bytes(command, bytes.to_vec(), time)
+        })?;
+        if ticket.is_null() { Ok(()) } else { put("ticket", ticket, submitted.0) }
     })
 }
 
 /// Processes the events up to time `until`, and stops early when a request has completed.
 #[unsafe(no_mangle)]
 pub extern "C" fn palimpsest_advance(drive: *mut PalimpsestDrive, until: u64) -> i32 {
-    guarded(|| at("drive", drive)?.drive.advance(until))
+    guarded(|| with(drive, |inner| inner.drive.advance(until)))
 }
 
 /// Takes up to `most` completed requests, in order of time, into `completions`. Returns their number; 0 for NULL.
@@ -373,22 +407,25 @@ pub extern "C" fn palimpsest_completed(
 ) -> usize {
     let mut count = 0;
     guarded(|| {
-        let drive = at("drive", drive)?;
-        at("completions", completions)?;
-        drive.taken.clear();
-        drive.taken.extend(drive.drive.completed().take(most));
-        for (index, done) in drive.taken.iter().enumerate() {
-            let completion = PalimpsestCompletion {
-                ticket: done.ticket.0,
-                time: done.at,
-                status: done.status as u32,
-                data: if done.bytes.is_empty() { null() } else { done.bytes.as_ptr().cast() },
-                size: done.bytes.len() as u64,
-            };
-            // SAFETY: the caller passes room for `most` completions.
-            unsafe { completions.add(index).write(completion) };
+        if completions.is_null() {
+            return Err(Error::input("completions", "NULL; expected a pointer"));
         }
-        count = drive.taken.len();
+        count = with(drive, |Inner { drive, taken, .. }| {
+            taken.clear();
+            taken.extend(drive.completed().take(most));
+            for (index, done) in taken.iter().enumerate() {
+                let completion = PalimpsestCompletion {
+                    ticket: done.ticket.0,
+                    time: done.at,
+                    status: done.status as u32,
+                    data: if done.bytes.is_empty() { null() } else { done.bytes.as_ptr().cast() },
+                    size: done.bytes.len() as u64,
+                };
+                // SAFETY: the caller passes room for `most` completions, used by one thread.
+                unsafe { completions.add(index).write(completion) };
+            }
+            Ok(taken.len())
+        })?;
         Ok(())
     });
     count
@@ -400,23 +437,27 @@ pub extern "C" fn palimpsest_completed(
 #[unsafe(no_mangle)]
 pub extern "C" fn palimpsest_save(drive: *mut PalimpsestDrive, state: *mut *const c_void, size: *mut usize) -> i32 {
     guarded(|| {
-        let (drive, state, size) = (at("drive", drive)?, at("state", state)?, at("size", size)?);
-        drive.saved = drive.drive.save()?;
-        (*state, *size) = (drive.saved.as_ptr().cast(), drive.saved.len());
-        Ok(())
+        if state.is_null() || size.is_null() {
+            return Err(Error::input("state, size", "NULL; expected pointers"));
+        }
+        with(drive, |inner| {
+            inner.saved = inner.drive.save()?;
+            put("state", state, inner.saved.as_ptr().cast())?;
+            put("size", size, inner.saved.len())
+        })
     })
 }
 
 /// Schedules a power cut at `time`. The power returns at once, and the drive recovers, which takes time.
 #[unsafe(no_mangle)]
 pub extern "C" fn palimpsest_power_cut(drive: *mut PalimpsestDrive, time: u64) -> i32 {
-    guarded(|| at("drive", drive)?.drive.power_cut(time))
+    guarded(|| with(drive, |inner| inner.drive.power_cut(time)))
 }
 
 /// The present result as JSON, without requests in flight; `palimpsest_free_text` frees the text. NULL after an error.
 #[unsafe(no_mangle)]
 pub extern "C" fn palimpsest_figures(drive: *const PalimpsestDrive) -> *mut c_char {
-    json(|| Ok(at("drive", drive.cast_mut())?.drive.figures()))
+    json(|| with(drive, |inner| Ok(inner.drive.figures())))
 }
 
 /// Waits for all operations, checks every conservation law, frees the drive, and returns the result of the whole
@@ -426,7 +467,8 @@ pub extern "C" fn palimpsest_finish(drive: *mut PalimpsestDrive) -> *mut c_char 
     json(|| {
         at("drive", drive)?;
         // SAFETY: `palimpsest_build` made the pointer, and the caller passes the pointer on.
-        unsafe { Box::from_raw(drive) }.drive.finish()
+        let drive = unsafe { Box::from_raw(drive) };
+        drive.0.into_inner().map_err(|_| Error::Rule(PANICKED.into()))?.drive.finish()
     })
 }
 
@@ -448,3 +490,6 @@ pub extern "C" fn palimpsest_free_text(text: *mut c_char) {
         drop(unsafe { CString::from_raw(text) });
     }
 }
+
+#[cfg(test)]
+mod tests;

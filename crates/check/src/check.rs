@@ -1,9 +1,11 @@
 //! `palimpsest check`: all kinds of cases on one layer, in turn, until the time is over or a case fails. A failure is
 //! shrunk and described. The same seed draws the same cases in the same order; only their number depends on time.
 
+use crate::catch::Caught;
 use crate::drives::{needed, plain, with};
 use crate::kinds::{KINDS, Kind};
-use crate::shrink::{Shrunk, shrink};
+use crate::shrink::shrink;
+use crate::story::Story;
 use crate::trial::{Failure, Progress, Trial, Watch};
 use crate::words;
 use palimpsest_lab::config::resolve;
@@ -15,6 +17,9 @@ use serde::Serialize;
 
 /// Drives that are drawn for one case at most.
 const MOST_DRAWS: u64 = 60;
+
+/// Lines of the history of an endless case, at most.
+const SHOWN: usize = 40;
 
 /// Flash operations that are shown of the last requests, at most.
 const REPORTED: usize = 24;
@@ -109,6 +114,8 @@ pub fn check(entry: &'static Entry, options: &Options, watch: &mut dyn Watch) ->
             if watch.is_over() && only.is_none() {
                 return Ok(checked);
             }
+            let name = format!("{}:{number}", kind.name);
+            watch.begins(&name);
             let seed = Rng::new(options.seed, 0xc4ec).next_u64().wrapping_add(number) % (1 << 40);
             match run(entry, kind, seed, options, (&mut checked.rows[row], done), watch) {
                 Ok(true) => supported = true,
@@ -116,12 +123,10 @@ pub fn check(entry: &'static Entry, options: &Options, watch: &mut dyn Watch) ->
                 Err(Stop::Interrupted) => return Err(Error::Interrupted),
                 Err(Stop::Broken(trial, failure)) => {
                     let requests = trial.commands.len();
-                    let name = format!("{}:{number}", kind.name);
+                    watch.fails(&trial, &failure);
+                    // An interrupt ends the search; what is found so far counts.
                     let shrunk = shrink(*trial, failure, &options.settings, watch);
-                    if watch.stops(Progress { phase: "shrink", done: 0 }) {
-                        return Err(Error::Interrupted);
-                    }
-                    checked.broken = Some(described(name, requests, &shrunk));
+                    checked.broken = Some(described(&name, requests, &shrunk.trial, &shrunk.failure));
                     return Ok(checked);
                 }
             }
@@ -222,11 +227,10 @@ fn run(
     Ok(true)
 }
 
-/// The failure in words.
-fn described(case: String, requests: usize, shrunk: &Shrunk) -> Broken {
-    let Shrunk { trial, failure } = shrunk;
+/// The failure of `case` in words; `requests` are those of the case that failed first.
+pub fn described(case: &str, requests: usize, trial: &Trial, failure: &Failure) -> Broken {
     Broken {
-        case,
+        case: case.into(),
         message: failure.caught.message.clone(),
         place: failure.caught.place.clone(),
         settings: trial.shape.settings.clone(),
@@ -235,4 +239,20 @@ fn described(case: String, requests: usize, shrunk: &Shrunk) -> Broken {
         shortest: trial.commands.len(),
         history: words::history(trial, failure, REPORTED),
     }
+}
+
+/// The failure of `case` whose last call of the layer has not returned, for the reason `what`. The history is that of
+/// the whole case, of which the last requests are shown: a run that never ends cannot be shortened.
+pub fn endless(case: &str, trial: &Trial, story: Story, what: &str) -> Broken {
+    let last = story.steps.last();
+    let place = last.map(|step| words::request(&step.command, &trial.shape.drive.geometry));
+    let message = format!("{}: {what}", place.unwrap_or_else(|| "a call of the layer".into()));
+    let recorded = last.map_or(0, |step| step.recorded);
+    let failure = Failure { caught: Caught { message, place: None }, story, flash: Vec::new(), recorded };
+    let mut broken = described(case, trial.commands.len(), trial, &failure);
+    let hidden = broken.history.len().saturating_sub(SHOWN);
+    if hidden > 0 {
+        broken.history.splice(..hidden, [format!("... {hidden} earlier lines")]);
+    }
+    broken
 }

@@ -3,6 +3,7 @@
 
 use crate::drives::{Limits, Shape, build, draw, with};
 use crate::file_systems;
+use crate::story;
 use crate::workload::{Mix, fill, sweep};
 use palimpsest_lab::config::resolve;
 use palimpsest_lab::error::Result;
@@ -26,6 +27,7 @@ struct Grouped {
 
 impl Source for Grouped {
     fn next_request(&mut self) -> Result<Option<Request>> {
+        story::call();
         self.number += 1;
         if self.number.is_multiple_of(4) {
             self.arrival += 100_000_000;
@@ -95,5 +97,8 @@ pub fn run_groups(entry: &Entry, shape: &Shape, commands: Vec<Command>, seed: u6
         strict: false,
     };
     let mut source = Grouped { commands: commands.into_iter(), arrival: 0, number: 0 };
-    run(&resolved, &mut source, &options, &mut |_| ControlFlow::Continue(()))
+    run(&resolved, &mut source, &options, &mut |_| {
+        story::call();
+        ControlFlow::Continue(())
+    })
 }

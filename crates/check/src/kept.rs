@@ -1,6 +1,7 @@
 //! Kept states: a run from the stored state of a preconditioned drive must equal the run that preconditions.
 
 use crate::drives::Shape;
+use crate::story;
 use palimpsest_lab::config::{Resolved, resolve};
 use palimpsest_lab::error::Result;
 use palimpsest_lab::ftl::Entry;
@@ -37,6 +38,7 @@ pub struct Listed<T>(pub T);
 
 impl<T: Iterator<Item = Command> + Send> Source for Listed<T> {
     fn next_request(&mut self) -> Result<Option<Request>> {
+        story::call();
         Ok(self.0.next().map(|command| Request::new(0, command)))
     }
 
@@ -82,7 +84,11 @@ pub fn compare(entry: &Entry, shape: &Shape, commands: &[Command], seed: u64) ->
     let mut memory = Memory::default();
     let mut run = || {
         let mut source = Listed(commands.iter().copied());
-        let outcome = run_from(&resolved, &mut source, &options, &mut |_| ControlFlow::Continue(()), &mut memory);
+        let mut watch = |_| {
+            story::call();
+            ControlFlow::Continue(())
+        };
+        let outcome = run_from(&resolved, &mut source, &options, &mut watch, &mut memory);
         let summary = outcome.unwrap_or_else(|error| panic!("{error}")).summary;
         serde_json::to_string(&summary).expect("a result can be printed")
     };

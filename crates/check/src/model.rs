@@ -114,6 +114,7 @@ impl Model {
 
     /// The tables of the layer agree with flash.
     pub fn check(&mut self) {
+        story::call();
         if let Err(what) = self.drive.ftl.check(&self.drive.io) {
             panic!("check: {what}");
         }
@@ -176,6 +177,7 @@ impl Model {
     }
 
     fn advance(&mut self) -> Result<()> {
+        story::call();
         if self.drive.next_time().is_some() {
             self.drive.step(&mut self.completions, &mut self.shadow)
         } else {

@@ -120,6 +120,7 @@ impl Powered {
     }
 
     pub fn serve(&mut self, command: Command) -> Flash<()> {
+        story::call();
         if command.kind == RequestKind::Write {
             let Drive { io, ftl, .. } = &mut self.drive;
             if io.checkpoint_due() {
@@ -225,6 +226,7 @@ impl Powered {
     }
 
     pub fn check(&mut self) {
+        story::call();
         if let Err(what) = self.drive.ftl.check(&self.drive.io) {
             panic!("check: {what}");
         }
@@ -251,6 +253,7 @@ impl Powered {
 
     /// Recovers the way a drive does.
     fn rebuild(&mut self) -> Flash<()> {
+        story::call();
         let Drive { io, ftl, .. } = &mut self.drive;
         io.restore_pages();
         io.find_checkpoint()?;

@@ -93,6 +93,7 @@ impl Search<'_> {
     fn whole(&mut self, trial: Trial) -> Result<Option<Played>, ()> {
         let result = self.play(&trial);
         if result.is_err() {
+            self.watch.fails(&trial, &self.failure);
             self.best = trial;
         }
         result

@@ -3,13 +3,47 @@
 
 use palimpsest_lab::nand::Nand;
 use palimpsest_lab::sim::drive::Command;
-use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 static CUTS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    static STORY: RefCell<Story> = RefCell::default();
+    static PRESENT: Arc<Present> = Arc::default();
+}
+
+/// The present case of a thread, for a thread that watches it: a layer may never return from a call.
+#[derive(Default)]
+pub struct Present {
+    story: Mutex<Story>,
+    calls: AtomicU64,
+}
+
+impl Present {
+    /// The case so far.
+    pub fn story(&self) -> MutexGuard<'_, Story> {
+        self.story.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Rises with each request and each other call of the layer.
+    pub fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+}
+
+/// The present case of this thread.
+pub fn present() -> Arc<Present> {
+    PRESENT.with(Arc::clone)
+}
+
+/// A call of the layer begins or has ended.
+pub fn call() {
+    PRESENT.with(|present| present.calls.fetch_add(1, Ordering::Relaxed));
+}
+
+fn change(change: impl FnOnce(&mut Story)) {
+    call();
+    PRESENT.with(|present| change(&mut present.story()));
 }
 
 /// A request as the drive got it.
@@ -40,12 +74,12 @@ pub struct Story {
 
 /// Begins a case on the drive of `settings`.
 pub fn note(settings: &[String]) {
-    STORY.set(Story { settings: settings.to_vec(), ..Story::default() });
+    change(|story| *story = Story { settings: settings.to_vec(), ..Story::default() });
 }
 
 /// Forgets the requests: a new drive begins.
 pub fn begin() {
-    STORY.with_borrow_mut(|story| {
+    change(|story| {
         story.steps.clear();
         story.cuts.clear();
     });
@@ -53,18 +87,18 @@ pub fn begin() {
 
 /// Names the power cuts of the case.
 pub fn name_cuts(cuts: String) {
-    STORY.with_borrow_mut(|story| story.cuts = cuts);
+    change(|story| story.cuts = cuts);
 }
 
 /// A request at `number` of the list begins on `nand`.
 pub fn request(number: usize, command: Command, nand: &Nand) {
     let (operations, recorded) = (nand.operations(), nand.recorded());
-    STORY.with_borrow_mut(|story| story.steps.push(Step { number, command, operations, recorded, cuts: Vec::new() }));
+    change(|story| story.steps.push(Step { number, command, operations, recorded, cuts: Vec::new() }));
 }
 
 /// The power failed in recorded flash operation `operation`, the first being 1.
 pub fn cut(operation: u64) {
-    STORY.with_borrow_mut(|story| {
+    change(|story| {
         if let Some(step) = story.steps.last_mut() {
             step.cuts.push(operation);
         }
@@ -73,7 +107,8 @@ pub fn cut(operation: u64) {
 
 /// The case so far, which ends.
 pub fn take() -> Story {
-    STORY.take()
+    call();
+    PRESENT.with(|present| std::mem::take(&mut *present.story()))
 }
 
 /// Adds to the number of power cuts of the process.

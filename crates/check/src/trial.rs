@@ -33,6 +33,15 @@ pub trait Watch {
     fn raised(&mut self) -> Option<String> {
         None
     }
+
+    /// The case called `_name` begins, with the first of its runs.
+    fn begins(&mut self, _name: &str) {}
+
+    /// A run of the present case begins.
+    fn plays(&mut self, _trial: &Trial) {}
+
+    /// The case has failed; then a shorter one has.
+    fn fails(&mut self, _trial: &Trial, _failure: &Failure) {}
 }
 
 /// Counts so far.
@@ -155,6 +164,7 @@ impl Trial {
     /// The failure of the layer.
     pub fn play(&self, watch: &mut dyn Watch) -> Result<Played, Box<Failure>> {
         story::note(&self.shape.settings);
+        watch.plays(self);
         let (mut model, mut powered) = (None, None);
         let mut result = catch(|| self.run(&mut model, &mut powered));
         if let Some(message) = watch.raised() {

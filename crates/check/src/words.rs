@@ -102,6 +102,7 @@ pub fn history(trial: &Trial, failure: &Failure, most: usize) -> Vec<String> {
         }
     }
     if let Form::Cut(cuts) = &trial.form
+        && cuts.first < u64::MAX
         && steps.iter().all(|step| step.cuts.is_empty())
     {
         lines.push(format!(

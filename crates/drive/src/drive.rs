@@ -78,8 +78,10 @@ pub struct Drive {
     tickets: Vec<Option<Ticket>>,
     completed: VecDeque<Completion>,
     watcher: Option<Watcher>,
-    /// The error after which the drive must not be used.
+    /// The error with which each later call fails.
     failed: Option<Error>,
+    /// True while a call works: a call that finds it true follows a panic.
+    works: bool,
 }
 
 impl Drive {
@@ -106,6 +108,7 @@ impl Drive {
             completed: VecDeque::new(),
             watcher: None,
             failed: None,
+            works: false,
         })
     }
 
@@ -133,7 +136,7 @@ impl Drive {
     ///
     /// # Errors
     /// [`Error::Input`]: `at` is before [`Self::now`], or the command is beyond the drive. Other errors are those of
-    /// the drive, which must not be used afterwards.
+    /// the drive: each later call fails with the same error. So does each call after a panic.
     pub fn submit(&mut self, command: Command, at: Nanos) -> Result<Ticket> {
         let zeros = match command.kind {
             RequestKind::Write if self.stores_bytes => command.extent.sectors as usize * SECTOR_BYTES as usize,
@@ -155,8 +158,27 @@ impl Drive {
         self.submit_checked(command, bytes, at)
     }
 
+    /// The result of `work`, unless an earlier call failed or panicked.
+    fn guarded<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.expect_sound()?;
+        self.works = true;
+        let done = work(self);
+        self.works = false;
+        done
+    }
+
+    fn expect_sound(&self) -> Result<()> {
+        if self.works {
+            return Err(Error::Rule("the simulator panicked in an earlier call; expected a new drive".into()));
+        }
+        self.failed.clone().map_or(Ok(()), Err)
+    }
+
     fn submit_checked(&mut self, command: Command, bytes: Vec<u8>, at: Nanos) -> Result<Ticket> {
-        self.failed.clone().map_or(Ok(()), Err)?;
+        self.guarded(|drive| drive.submit_sound(command, bytes, at))
+    }
+
+    fn submit_sound(&mut self, command: Command, bytes: Vec<u8>, at: Nanos) -> Result<Ticket> {
         let (now, end) = (self.now(), command.extent.end() * SECTOR_BYTES);
         if at < now || at > LATEST {
             let what = format!("arrival at {at} ns; expected from {now} ns, the time of the drive, to {LATEST} ns");
@@ -207,15 +229,16 @@ impl Drive {
     /// `until` afterwards, except for [`Nanos::MAX`], for which it is at the last event.
     ///
     /// # Errors
-    /// Errors of the drive, which must not be used afterwards: a broken rule of flash, a read of wrong data.
+    /// Errors of the drive, with which each later call fails: a broken rule of flash, a read of wrong data.
     pub fn advance(&mut self, until: Nanos) -> Result<()> {
-        self.failed.clone().map_or(Ok(()), Err)?;
-        if !self.completed.is_empty() || until < self.now() {
-            return Ok(());
-        }
-        let is_stuck = self.served.next_time().is_none() && self.in_flight() > 0;
-        let passed = if is_stuck { self.served.step() } else { self.served.advance(until, true) };
-        self.collect(passed)
+        self.guarded(|drive| {
+            if !drive.completed.is_empty() || until < drive.now() {
+                return Ok(());
+            }
+            let is_stuck = drive.served.next_time().is_none() && drive.in_flight() > 0;
+            let passed = if is_stuck { drive.served.step() } else { drive.served.advance(until, true) };
+            drive.collect(passed)
+        })
     }
 
     /// Removes and returns the requests that have completed, in order of time. Others stay.
@@ -229,6 +252,7 @@ impl Drive {
     /// # Errors
     /// [`Error::Input`]: the drive was built without `Builder::power_cuts`, or `at` is before [`Self::now`].
     pub fn power_cut(&mut self, at: Nanos) -> Result<()> {
+        self.expect_sound()?;
         let now = self.now();
         let Some(cuts) = &mut self.cuts else {
             return Err(Error::input("power_cut", "the power of this drive never fails; expected Builder::power_cuts"));
@@ -248,12 +272,13 @@ impl Drive {
     ///
     /// # Errors
     /// [`Error::Input`]: requests are in flight, the drive is worn out, has parity, stores bytes or may lose power, or
-    /// the layer has no state. After other errors the drive must not be used.
+    /// the layer has no state. Each later call fails with any other error.
     pub fn save(&mut self) -> Result<Vec<u8>> {
-        self.failed.clone().map_or(Ok(()), Err)?;
-        let saved = self.served.save();
-        self.failed = saved.as_ref().err().filter(|error| !matches!(error, Error::Input { .. })).cloned();
-        saved
+        self.guarded(|drive| {
+            let saved = drive.served.save();
+            drive.failed = saved.as_ref().err().filter(|error| !matches!(error, Error::Input { .. })).cloned();
+            saved
+        })
     }
 
     /// Calls `watcher` at each arrival and completion, before the call that processes the event returns. So a policy of
@@ -287,7 +312,7 @@ impl Drive {
     /// # Errors
     /// [`Error::Rule`] with the broken law; errors of the drive.
     pub fn finish(self) -> Result<Summary> {
-        self.failed.map_or(Ok(()), Err)?;
+        self.expect_sound()?;
         Ok(self.served.finish()?.summary)
     }
 

@@ -11,6 +11,7 @@ use palimpsest_lab::rng::Rng;
 use palimpsest_lab::run::precondition::Precondition;
 use palimpsest_lab::run::{Fidelity, Options, Warmup, run};
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 /// A list of requests as a workload.
@@ -347,4 +348,19 @@ fn measured_beside_a_run() {
     ratios.sort_by(f64::total_cmp);
     println!("requests/s of a drive over those of a run: {:.2} (median of five)", ratios[2]);
     assert!(ratios[2] >= 0.9);
+}
+
+#[test]
+fn each_call_after_a_panic_fails() {
+    let mut drive = small("page").build().expect("a drive");
+    drive.watch(|_| panic!("the watcher"));
+    let write = write(0, 4096).expect("a write");
+    let submitted = catch_unwind(AssertUnwindSafe(|| drive.submit(write, 0).map(drop)));
+    assert!(submitted.is_err());
+    let refused = "the simulator panicked in an earlier call; expected a new drive";
+    assert_eq!(drive.submit(write, 0).expect_err("a panic before").to_string(), refused);
+    assert_eq!(drive.advance(1).expect_err("a panic before").to_string(), refused);
+    assert_eq!(drive.power_cut(1).expect_err("a panic before").to_string(), refused);
+    assert_eq!(drive.save().expect_err("a panic before").to_string(), refused);
+    assert_eq!(drive.finish().map(drop).expect_err("a panic before").to_string(), refused);
 }

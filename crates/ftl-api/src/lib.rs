@@ -300,7 +300,8 @@ pub trait Ftl: Send {
     }
 
     /// Moves the valid data of `block` elsewhere and erases the block, because reads of the block needed many retries.
-    /// Returns false and must change nothing if the block is not full or no room is left.
+    /// Returns false and must change nothing if the block is not full or no room is left. After true the block must hold
+    /// no valid data, except units that wait for the rest of their new page; the drive ends the run otherwise.
     ///
     /// # Errors
     /// As [`Self::write`].

@@ -1,8 +1,10 @@
-//! `palimpsest check`: the model suite on one layer. Ignored: a layer that never returns; Ctrl-C is seen between cases.
+//! `palimpsest check`: the model suite on one layer. Ctrl-C is seen between runs; [`crate::endless`] ends the process of
+//! a layer that never returns. Ignored: such a layer in a process that gives no place for the report.
 
+use crate::endless::Guard;
 use crate::{InputError, Reporter, RuleError, parse, policies, raise};
-use palimpsest_check::check::{Options, check};
-use palimpsest_check::trial::{Progress, Watch};
+use palimpsest_check::check::{Checked, Options, check};
+use palimpsest_check::trial::{Failure, Progress, Trial, Watch};
 use palimpsest_lab::config;
 use palimpsest_lab::error::Error as CoreError;
 use palimpsest_lab::ftl::Entry;
@@ -20,12 +22,19 @@ struct CheckOptions {
     seed: u64,
     seconds: f64,
     case: Option<String>,
+    /// The file of the report if this process may end; `None` for a process that must not.
+    #[serde(default)]
+    report: Option<String>,
+    /// Seconds that a call of the layer may take.
+    #[serde(default)]
+    patience: f64,
 }
 
 /// Ends a check when its time is over or a signal arrived, and takes exceptions of layers in Python.
 struct Watcher {
     reporter: Reporter,
     end: Instant,
+    guard: Option<Guard>,
 }
 
 impl Watch for Watcher {
@@ -37,8 +46,20 @@ impl Watch for Watcher {
         Instant::now() >= self.end
     }
 
+    fn begins(&mut self, name: &str) {
+        self.guard.iter().for_each(|guard| guard.begins(name));
+    }
+
+    fn plays(&mut self, trial: &Trial) {
+        self.guard.iter().for_each(|guard| guard.plays(trial));
+    }
+
+    fn fails(&mut self, trial: &Trial, failure: &Failure) {
+        self.guard.iter().for_each(|guard| guard.fails(trial, failure));
+    }
+
     fn raised(&mut self) -> Option<String> {
-        policies::raised(None).map(|error| described(&error))
+        policies::raised(None).or_else(policies::unkept).map(|error| described(&error))
     }
 }
 
@@ -84,15 +105,16 @@ fn layer(name: &str) -> PyResult<&'static Entry> {
 /// Checks a layer for some seconds; returns counts of the cases, and the failure if there is one, as JSON.
 #[pyfunction]
 pub fn check_layer(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
-    let CheckOptions { layer: name, set, seed, seconds, case } = parse(options_json)?;
+    let CheckOptions { layer: name, set, seed, seconds, case, report, patience } = parse(options_json)?;
     let entry = layer(&name)?;
+    let guard = report.map(|report| Guard::start(&report, entry.name, seed, Duration::from_secs_f64(patience)));
     let end = Instant::now() + Duration::from_secs_f64(seconds);
-    let mut watcher = Watcher { reporter: Reporter::new(progress), end };
+    let mut watcher = Watcher { reporter: Reporter::new(progress), end, guard };
     let options = Options { seed, settings: set, case, rounds: None };
     let checked = py.detach(|| check(entry, &options, &mut watcher));
     match (watcher.reporter.raised, checked) {
-        (Some(raised), _) => Err(raised),
+        (Some(raised), Ok(Checked { broken: None, .. }) | Err(_)) => Err(raised),
         (None, Err(error)) => Err(raise(error)),
-        (None, Ok(checked)) => Ok(serde_json::to_string(&checked).expect("a result can be printed")),
+        (_, Ok(checked)) => Ok(serde_json::to_string(&checked).expect("a result can be printed")),
     }
 }

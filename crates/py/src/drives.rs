@@ -65,6 +65,14 @@ fn columns<'py>(py: Python<'py>, completed: &[Completion]) -> Columns<'py> {
     (PyBytes::new(py, &tickets), PyBytes::new(py, &times), PyBytes::new(py, &statuses))
 }
 
+/// The result of `work`, unless code in Python raised an exception or has a state that is not plain data.
+fn kept<T>(work: impl FnOnce() -> palimpsest_drive::Result<T>) -> PyResult<T> {
+    let _earlier = policies::unkept();
+    let done = work();
+    policies::unkept().map_or(Ok(()), Err)?;
+    done.map_err(raise).and_then(policies::checked)
+}
+
 #[pymethods]
 impl SimulatedDrive {
     #[new]
@@ -98,7 +106,7 @@ impl SimulatedDrive {
         builder = if closed_loop { builder.closed_loop() } else { builder };
         builder = if power_cuts { builder.power_cuts() } else { builder };
         builder = if let Some(state) = state { builder.state(state) } else { builder };
-        let drive = py.detach(|| builder.build_with(&read_file)).map_err(raise).and_then(policies::checked)?;
+        let drive = kept(|| py.detach(|| builder.build_with(&read_file)))?;
         Ok(SimulatedDrive { drive: Mutex::new(Some(drive)) })
     }
 
@@ -245,7 +253,7 @@ impl SimulatedDrive {
     /// The state of the drive at rest.
     fn save<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let drive = self.get()?;
-        let state = py.detach(|| drive.save()).map_err(raise).and_then(policies::checked)?;
+        let state = kept(|| py.detach(|| drive.save()))?;
         Ok(PyBytes::new(py, &state))
     }
 

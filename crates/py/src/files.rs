@@ -33,6 +33,12 @@ pub fn available_memory() -> Option<u64> {
     [machine_memory(), group_memory(), address_space()].into_iter().flatten().min()
 }
 
+/// Memory that this process has, if the system reports it (Linux); else 0.
+pub fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    status.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * PAGE_BYTES
+}
+
 fn machine_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;

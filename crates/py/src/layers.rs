@@ -9,7 +9,7 @@ mod call;
 pub mod io;
 mod lent;
 
-use crate::policies::{LAYER, keep, keep_caused, names_policy};
+use crate::policies::{LAYER, keep, keep_caused, lose_state, names_policy};
 use crate::{LayerError, RuleError};
 use call::{Moved, View};
 use io::{LayerIo, NoSpace};
@@ -22,6 +22,7 @@ use palimpsest_lab::nand::{Flash, Halt};
 use palimpsest_lab::plan::Io;
 use palimpsest_lab::plan::select::{READ, ReadPolicy};
 use palimpsest_lab::state::{Loaded, Reader, State};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyRange};
 use std::collections::{BTreeMap, BTreeSet};
@@ -260,9 +261,13 @@ impl PythonLayer {
 
     /// Keeps an exception of the layer, which decides nothing from then on.
     fn raised(&mut self, method: &str, error: PyErr) {
+        self.parts = None;
+        // Ctrl-C is no exception of the layer.
+        if Python::attach(|py| error.is_instance_of::<PyKeyboardInterrupt>(py)) {
+            return keep(error);
+        }
         let described = Python::attach(|py| described(py, &error));
         keep_caused(LayerError::new_err(format!("{}: {described}", self.place(method))), error);
-        self.parts = None;
     }
 
     /// The method, for messages.
@@ -405,8 +410,11 @@ fn interned(name: String) -> &'static str {
 
 impl State for PythonLayer {
     fn save(&self, out: &mut Vec<u8>) {
-        let stored = self.ask("store", |stored| stored.extract::<Vec<u8>>()).unwrap_or_default();
-        (stored, self.moved()).save(out);
+        let store = |parts: &Parts| {
+            Python::attach(|py| parts.port.bind(py).call_method1("store", (&parts.layer,))?.extract::<Vec<u8>>())
+        };
+        let stored = self.parts.as_ref().map_or(Ok(Vec::new()), store);
+        (stored.map_err(lose_state).unwrap_or_default(), self.moved()).save(out);
     }
 
     fn load(&mut self, from: &mut Reader<'_>) -> Loaded {
@@ -419,6 +427,6 @@ impl State for PythonLayer {
             let arguments = (&parts.layer, PyBytes::new(py, &stored));
             parts.port.bind(py).call_method1("restore", arguments).map(drop)
         };
-        Python::attach(|py| restore(py).map_err(keep)).ok()
+        Python::attach(|py| restore(py).map_err(lose_state)).ok()
     }
 }

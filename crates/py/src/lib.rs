@@ -7,6 +7,7 @@ mod ahead;
 mod checking;
 mod crash;
 mod drives;
+mod endless;
 mod files;
 mod formats;
 mod images;

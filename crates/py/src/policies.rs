@@ -2,7 +2,8 @@
 //! requests at a time. A compiled function in place of a class is called without the interpreter.
 //!
 //! The first exception of a policy ends the run: the policy decides nothing from then on, and [`raised`] keeps the
-//! exception, because exceptions cannot pass through the core. The state of a policy is what pickle stores.
+//! exception, because exceptions cannot pass through the core. `palimpsest.plain` stores the state of a policy; a policy
+//! whose state has no form runs, but the state is not kept ([`unkept`]).
 //!
 //! Ignored: policies that change while a drive is in use, and the state of a compiled function. Served drives are
 //! refused, because their threads would lose the exception.
@@ -25,6 +26,7 @@ use palimpsest_lab::rng::Rng;
 use palimpsest_lab::state::{Loaded, Reader, State};
 use palimpsest_lab::units::{Nanos, SECTOR_BYTES};
 use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
@@ -46,6 +48,7 @@ fn names() -> RwLockReadGuard<'static, Vec<Named>> {
 
 thread_local! {
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+    static UNKEPT: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
 macro_rules! added {
@@ -111,8 +114,14 @@ pub fn has_raised() -> bool {
     RAISED.with_borrow(Option::is_some)
 }
 
-/// Keeps the first exception.
+/// Keeps the first exception. One that would end Python, such as that of `sys.exit`, becomes an error of the policy.
 pub fn keep(error: PyErr) {
+    let ends = Python::attach(|py| {
+        !error.is_instance_of::<PyException>(py) && !error.is_instance_of::<PyKeyboardInterrupt>(py)
+    });
+    if ends {
+        return keep_caused(PolicyError::new_err(format!("code of the user ended Python: {error}")), error);
+    }
     RAISED.with_borrow_mut(|raised| {
         raised.get_or_insert(error);
     });
@@ -122,6 +131,21 @@ pub fn keep(error: PyErr) {
 pub fn keep_caused(error: PyErr, cause: PyErr) {
     Python::attach(|py| error.set_cause(py, Some(cause)));
     keep(error);
+}
+
+/// Keeps `error`, for which the state of code in Python was not stored or loaded. Other exceptions end the run.
+pub fn lose_state(error: PyErr) {
+    match Python::attach(|py| error.is_instance_of::<PolicyError>(py)) {
+        true => UNKEPT.with_borrow_mut(|unkept| {
+            unkept.get_or_insert(error);
+        }),
+        false => keep(error),
+    }
+}
+
+/// Takes the first error since the last call for which a state was not stored or loaded in this thread.
+pub fn unkept() -> Option<PyErr> {
+    UNKEPT.take()
 }
 
 /// Whether `text` names code in Python.
@@ -242,18 +266,15 @@ impl State for Policy {
         let store =
             |caller: &Py<PyAny>| Python::attach(|py| caller.bind(py).call_method0("store")?.extract::<Vec<u8>>());
         let stored = self.caller.as_ref().map_or(Ok(Vec::new()), store);
-        stored
-            .unwrap_or_else(|error| {
-                keep(error);
-                Vec::new()
-            })
-            .save(out);
+        stored.map_err(lose_state).unwrap_or_default().save(out);
     }
 
     fn load(&mut self, from: &mut Reader<'_>) -> Loaded {
         let mut stored = Vec::<u8>::new();
         stored.load(from)?;
-        self.call(|caller, _| caller.call_method1("restore", (PyBytes::new(caller.py(), &stored),)).map(drop))
+        let caller = self.caller.as_ref()?;
+        let restore = |py: Python<'_>| caller.bind(py).call_method1("restore", (PyBytes::new(py, &stored),)).map(drop);
+        Python::attach(|py| restore(py).map_err(lose_state)).ok()
     }
 }
 

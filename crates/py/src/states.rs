@@ -11,9 +11,11 @@
 //! may import other files. A cache that cannot be read or made costs one note. A process never removes files that it or
 //! a process beside it used, because a sweep over more drives than fit would otherwise write all and find none.
 
+use crate::policies;
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::rng::mix;
 use palimpsest_lab::run::states::{Key, States};
+use pyo3::prelude::*;
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -158,6 +160,7 @@ impl States for Kept {
     }
 
     fn find(&mut self, key: &Key) -> Option<Arc<Vec<u8>>> {
+        let _earlier = policies::unkept();
         let folder = {
             let mut shelf = shelf();
             if let Some(state) = shelf.take(&key.text) {
@@ -186,6 +189,15 @@ impl States for Kept {
     }
 
     fn keep(&mut self, key: &Key, state: Vec<u8>) {
+        if let Some(error) = policies::unkept() {
+            let note =
+                format!("{}; the preconditioned drive is not kept", Python::attach(|py| error.value(py).to_string()));
+            let notes = &mut shelf().notes;
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+            return;
+        }
         let (state, folder) = (Arc::new(state), shelf().folder_of(key));
         shelf().put(&key.text, Arc::clone(&state));
         let Some(folder) = folder else { return };

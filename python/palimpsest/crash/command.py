@@ -11,7 +11,7 @@ import click
 
 from .. import completion
 from .. import progress as lines
-from ..commands import command, say
+from ..commands import command, echo, say
 from ..errors import EXIT_FAILURE, InputError
 from ..parameters import COUNT, DURATION, Choice, cores, jobs_option, json_option, out_option, size_type
 from ..run_options import ftl_option, in_order, precondition_option, seed_option, set_option
@@ -171,11 +171,11 @@ def _explore(plan: Plan, store: Store, limits: Limits, jobs: int, *, as_json: bo
 def _write(explored: Explored, made: list[Finding], store: Store, *, as_json: bool) -> None:
     found = summary(explored, made)
     if as_json:
-        click.echo(json.dumps(found, indent=2))
+        echo(json.dumps(found, indent=2))
     else:
         for number, finding in enumerate(made, 1):
-            click.echo("\n".join([f"{number}. {finding.lines()[0]}", *finding.lines()[1:]]))
-        click.echo(_closing_line(explored, made, store.out))
+            echo("\n".join([f"{number}. {finding.lines()[0]}", *finding.lines()[1:]]))
+        echo(_closing_line(explored, made, store.out))
     store.write(found, page(explored, made, found))
 
 
@@ -218,9 +218,9 @@ def _replay(plan: Plan, store: Store, state: str, keep: Path | None, *, as_json:
         checkers.end()
     finding = describe(history, line_of(history, one, verdict), 1)
     if as_json:
-        click.echo(json.dumps({"ok": verdict.ok, **finding.to_dict()}, indent=2))
+        echo(json.dumps({"ok": verdict.ok, **finding.to_dict()}, indent=2))
     else:
-        click.echo(
+        echo(
             "\n".join(
                 [*finding.lines()[:-1], verdict.output.rstrip()]
                 if not verdict.ok

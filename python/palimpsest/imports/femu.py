@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ..errors import InputError, did_you_mean
-from ..files import LARGEST_TEXT
+from ..files import LARGEST_TEXT, is_file
 from .elements import Elements, printable
 from .record import Imported, size, time
 
@@ -104,15 +104,14 @@ def convert(given: str) -> tuple[Imported, str]:
 
 def _text(given: str) -> tuple[str, str]:
     """The name of the command line in errors, and its text."""
-    path = Path(given)
-    is_name = len(given) < 4096 and "\n" not in given and "\0" not in given
-    if is_name and (path.is_file() or not re.search(r"femu\s*,|\s", given)):
+    if is_file(given) or not re.search(r"femu\s*,|\s", given):
         try:
-            with path.open("rb") as file:
+            with Path(given).open("rb") as file:
                 text = file.read(LARGEST_TEXT)
-        except OSError as error:
+        except (OSError, ValueError) as error:
+            what = getattr(error, "strerror", None) or error
             raise InputError(
-                f"{printable(given)}: {error.strerror}; expected a command line with -device femu, or a file"
+                f"{printable(given)}: {what}; expected a command line with -device femu, or a file"
             ) from error
         return given, text.decode("utf-8", "replace")
     return "the command line", given

@@ -12,6 +12,7 @@ from statistics import NormalDist
 from xml.etree import ElementTree as ET
 
 from ..errors import InputError
+from ..files import is_file
 from .elements import Elements, printable
 from .mqsim_drive import Device
 from .mqsim_files import tree, values
@@ -206,7 +207,7 @@ class _Scenario:
         of = self._of
         name = flow.text("File_Path", "the path of a trace")
         candidates = (Path(name), self._path.parent / name)
-        file = next((each for each in candidates if name and "\0" not in name and each.is_file()), None)
+        file = next((each for each in candidates if name and is_file(each)), None)
         if file is None:
             raise flow.error("File_Path", f"there is no file {printable(name)!r}", "a trace, from here or the workload")
         of.workload = str(file)

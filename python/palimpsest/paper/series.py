@@ -160,7 +160,13 @@ def _points(source: Source, choice: Choice) -> _Rows:
     if sweep is None:
         raise InputError(f"figure {choice.kind}: expected the folder of a sweep; bars, cdf, tail and time take runs")
     _expect([point.result for point in sweep if point.result is not None], figure)
+    if choice.by is not None and choice.x is None and choice.by in sweep.axes:
+        rest = [axis for axis in sweep.axes if axis not in (choice.by, "seed")]
+        choice = replace(choice, x=next(iter(rest), None))
     x = _axis(sweep, choice.x, "--x")
+    if x == choice.by:
+        expected = ", ".join(axis for axis in sweep.axes if axis != x) or "a sweep with two axes"
+        raise InputError(f"--by {x}: the x axis has this one, too; expected another of the sweep: {expected}")
     others = [axis for axis in sweep.axes if axis not in (x, "seed")]
     by = _axis(sweep, choice.by, "--by") if choice.by else next(iter(others), None)
     groups: dict[tuple[str, Any], list[float]] = {}

@@ -106,6 +106,8 @@ def _condition(text: str) -> Condition:
         bound = math.nan
     if not math.isfinite(bound):
         raise InputError(f"{text}: {digits} is no number; expected one such as 500 or 1.5")
+    if bound < 0 or (bound == 0 and sign == "<"):
+        raise InputError(f"{text}: {figure} is never below 0; expected a larger bound")
     return Condition(figure, sign, bound)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from .. import _core, engine, plugins, units, user_files
 from ..errors import InputError
-from ..files import holder
+from ..files import holder, is_file, is_there
 from ..options import RunOptions
 from .definition import OPTIONS, Definition, Settings
 from .task import Task, WorkloadFile, simulator
@@ -160,13 +160,13 @@ class _Resolver:
     def _workload(self, text: str, changes: Settings) -> tuple[str, WorkloadFile | None]:
         path = self.definition.folder / text
         is_preset = _core.workload_spec(text.partition(",")[0]) is not None
-        if is_preset or not holder(path).exists():
+        if is_preset or not is_there(holder(path)):
             return (_changed(text, changes) if changes else text), None
         if changes:
             raise _Wrong(
                 f"{_WORKLOAD_KEY}{next(iter(changes))}", f"expected a preset or a specification; {text} is a file"
             )
-        if not holder(path).is_file():
+        if not is_file(holder(path)):
             raise _Wrong("workload", f"{path}: expected a plain file, which can be read many times")
         try:
             return str(path), WorkloadFile.read(str(path))

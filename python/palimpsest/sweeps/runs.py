@@ -15,7 +15,7 @@ from pathlib import Path
 
 from .. import _core, errors, plugins, user_files
 from ..errors import Error
-from ..files import holder
+from ..files import holder, is_file
 from ..options import RunOptions
 from ..result import Result
 from . import engines
@@ -100,9 +100,8 @@ def _task(options: RunOptions) -> Task:
     is_preset = _core.workload_spec(options.workload.partition(",")[0]) is not None
     path = Path(options.workload)
     file = text = None
-    # A long specification is no valid file name.
     with contextlib.suppress(OSError):
-        if not is_preset and holder(path).is_file():
+        if not is_preset and is_file(holder(path)):
             if path.suffix == ".fio" and path.stat().st_size <= _JOB_FILE_BYTES:
                 text = path.read_text(encoding="utf-8")
             else:

@@ -25,7 +25,7 @@ from types import TracebackType
 from typing import Any
 
 from ..errors import InputError
-from ..files import named, open_new, write_whole
+from ..files import is_file, named, open_new, write_whole
 from .task import LASTING, Outcome
 
 MANIFEST = "sweep.json"
@@ -39,7 +39,7 @@ _CHECKSUM = "checksum"
 
 def is_sweep(folder: Path) -> bool:
     """Whether a folder holds a sweep."""
-    return (folder / MANIFEST).is_file()
+    return is_file(folder / MANIFEST)
 
 
 class Store:

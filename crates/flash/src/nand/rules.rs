@@ -47,6 +47,8 @@ pub enum Rule {
     GenerationPassed,
     /// A word line would be programmed as a generation beyond its code.
     NoGeneration,
+    /// A layer said that the data of a block is elsewhere, and the block still holds data.
+    NotRelocated,
 }
 
 impl fmt::Display for Rule {
@@ -88,7 +90,15 @@ impl fmt::Display for Rule {
                 "a program of a word line as a generation that its code does not have (the cells are at their \
                  highest levels)"
             }
+            Rule::NotRelocated => "relocate returned true, and the block still holds valid data",
         })
+    }
+}
+
+impl super::Nand {
+    /// The halt of a drive whose layer said that the data of `block` is elsewhere, although the block holds data.
+    pub fn not_relocated(&self, block: u32) -> super::Halt {
+        self.refuse(Rule::NotRelocated, block, 0)
     }
 }
 

@@ -105,7 +105,9 @@ impl Drive {
         let due: Vec<u32> = std::iter::from_fn(|| self.io.nand.take_due()).collect();
         let mut refreshed = false;
         for block in due {
+            let before = self.io.nand.operations();
             if self.ftl.relocate(&mut self.io, block)? {
+                self.expect_relocated(block, before)?;
                 self.io.counters.refreshed_blocks += 1;
                 refreshed = true;
             } else {
@@ -113,5 +115,21 @@ impl Drive {
             }
         }
         Ok(refreshed)
+    }
+
+    /// Checks that no valid data is left in `block`, which the layer says to have relocated; `before` are the flash
+    /// operations before. Units of a layer that maps parts of pages may wait for the rest of their new page: something
+    /// must then have moved.
+    fn expect_relocated(&self, block: u32, before: u64) -> Flash<()> {
+        let (nand, geometry) = (&self.io.nand, self.io.geometry());
+        let pages = block * geometry.pages_per_block..(block + 1) * geometry.pages_per_block;
+        if pages.into_iter().all(|page| self.held(page) == 0) {
+            return Ok(());
+        }
+        let mut valid = vec![0; geometry.blocks() as usize];
+        let is_counted = self.ftl.count_valid(&mut valid);
+        let is_empty = is_counted && valid[block as usize] == 0;
+        let may_wait = self.ftl.unit_subpages() < geometry.subpages_per_page && nand.operations() > before;
+        if is_empty || may_wait { Ok(()) } else { Err(nand.not_relocated(block)) }
     }
 }
