@@ -224,6 +224,22 @@ def test_a_heading_of_a_text_is_noted(palimpsest: Command, tmp_path: Path) -> No
     assert "error: --from: --columns says how the text is read" in one_error_line(done.stderr)
 
 
+def test_requests_out_of_order_are_sorted_and_counted(palimpsest: Command, tmp_path: Path) -> None:
+    times = (0, 5, 1, 6)
+    lines = (f"{time}000000,write,{4096 * at},4096" for at, time in enumerate(times))
+    path, output = tmp_path / "t.csv", tmp_path / "o.csv"
+    path.write_text("\n".join(("time_ns,op,offset_bytes,size_bytes", *lines)) + "\n", encoding="utf-8")
+    note = "the trace is up to 4ms out of order: 1 request sorted by time"
+    done = palimpsest("trace", "convert", str(path), str(output))
+    assert note in done.stderr
+    assert [line.split(",")[0] for line in output.read_text().splitlines()[1:]] == [f"{t}000000" for t in sorted(times)]
+    info = json.loads(palimpsest("trace", "info", str(path), "--json").stdout)
+    assert (info["sorted"], info["late"], note in info["notes"]) == (1, 0, True)
+    run = json.loads(palimpsest("run", "--workload", str(path), "--json").stdout)
+    assert note in run["notes"]
+    assert note not in palimpsest("run", "--workload", str(output), "--json").stdout
+
+
 def test_failing_half_way_leaves_no_file(palimpsest: Command, trace: Path, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(trace.read_text() + "x,y\n")
     done = palimpsest("trace", "convert", str(tmp_path / "a.csv"), str(tmp_path / "b.csv"))

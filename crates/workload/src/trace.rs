@@ -9,9 +9,9 @@
 //! For every format:
 //! - Plain and compressed data, distinguished by the first bytes, and traces in a zip or tar [`archive`] are streamed
 //!   in constant memory. A line has at most 64 KiB. A byte-order mark, carriage returns and blank lines are legal.
-//! - Arrival times count from the first request of the file. Real traces are slightly out of order (per-CPU buffers,
-//!   coarse clocks): a request that is earlier by at most [`TOLERATED_DISORDER`] arrives with the latest previous
-//!   request; a larger difference is an error.
+//! - Arrival times count from the first request. Real traces are out of order (logs at completion, per-CPU buffers,
+//!   coarse clocks): requests are sorted by time within a window ([`in_order`](crate::in_order)), and
+//!   [`Source::disorder`] counts them; a request that is earlier by more than a minute is an error.
 //! - Byte extents are widened to whole 512-byte sectors. Devices, disks and volumes of one file begin at address 0
 //!   each, and are distinguished by [`Request::owner`](crate::request::Request::owner);
 //!   [`Replay`](crate::replay::Replay) lays them out.
@@ -46,6 +46,7 @@ mod mapped;
 mod mqsim;
 mod msr;
 pub(crate) mod oracle_general;
+mod order;
 pub mod output;
 pub mod outside;
 #[cfg(not(target_arch = "wasm32"))]
@@ -64,13 +65,10 @@ use crate::request::{SECTOR_BYTES, Source};
 use head::Head;
 use line_format::LineFormat;
 use lines::LineReader;
+use order::InOrder;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::{GIB, Nanos};
 use votes::{Contest, Reading, Vote};
-
-/// The most by which a request may be earlier than the latest previous request. The only real trace of the test set
-/// that needs this (Tencent, 1 s clock) needs exactly this value.
-pub const TOLERATED_DISORDER: Nanos = 1_000_000_000;
 
 /// Largest valid read or write; a trim may have up to 2^32 - 1 sectors.
 pub const MAX_REQUEST_BYTES: u64 = GIB;
@@ -204,7 +202,7 @@ pub fn open_trace(input: Box<dyn Read + Send>, name: &str, options: &TraceOption
         let reader = (format.records)(format.name, reader);
         let lines = LineReader::new(input::Decompressed { reader, compression }, name);
         let opened = Opened { lines, skip_bad: options.skip_bad, file_names: false, recognised_from: None };
-        return records::open(opened, outside::Given(format.name));
+        return records::open(opened, outside::Given(format.name)).map(InOrder::of);
     }
     let forced = options.format.as_deref().map(|format| find_named("--from", format)).transpose()?;
     let mapped = options.columns.as_deref().map(mapped::Mapped::parse).transpose()?;
@@ -217,7 +215,7 @@ pub fn open_trace(input: Box<dyn Read + Send>, name: &str, options: &TraceOption
     }
     if let Some(mapped) = mapped {
         let opened = Opened { lines, skip_bad: options.skip_bad, file_names: false, recognised_from: None };
-        return Ok(line_source::open_as(opened, mapped));
+        return Ok(InOrder::of(line_source::open_as(opened, mapped)));
     }
     let (format, recognised_from) = match forced {
         Some(format) => (format, None),
@@ -229,7 +227,8 @@ pub fn open_trace(input: Box<dyn Read + Send>, name: &str, options: &TraceOption
             }
         },
     };
-    (format.open)(Opened { lines, skip_bad: options.skip_bad, file_names: options.file_names, recognised_from })
+    let opened = Opened { lines, skip_bad: options.skip_bad, file_names: options.file_names, recognised_from };
+    (format.open)(opened).map(InOrder::of)
 }
 
 /// A file with random access.
@@ -248,7 +247,7 @@ pub fn open_trace_file(
 ) -> Result<Box<dyn Source>> {
     #[cfg(not(target_arch = "wasm32"))]
     if options.columns.is_none() && parquet::is_meant(input.as_mut(), name, options)? {
-        return parquet::open(input, name, options);
+        return parquet::open(input, name, options).map(InOrder::of);
     }
     match archive::open(input, name, options.member.as_deref())? {
         archive::Found::Member { reader, name } => open_trace(reader, &name, options),

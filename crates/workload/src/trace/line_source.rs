@@ -1,9 +1,10 @@
-//! The source of requests of line formats: order of time, tolerance of malformed lines, places of errors.
+//! The source of requests of line formats, with times of the trace's clock: tolerance of malformed lines, places of errors.
 
+use super::Opened;
 use super::fields::{Fault, quoted};
 use super::line_format::{LineFormat, Parsed, Seconds};
 use super::lines::{MAX_LINE_BYTES, Step};
-use super::{Opened, TOLERATED_DISORDER};
+use crate::in_order::LONGEST_DISORDER;
 use crate::request::{Arrivals, FileNames, Request, Source};
 use crate::volume_names::VolumeName;
 use palimpsest_flash::error::{Error, Result};
@@ -108,7 +109,7 @@ impl<F: LineFormat> LineSource<F> {
         }
         match self.format.parse(line)? {
             Parsed::Record(record) => {
-                let request = self.clock.place(record)?;
+                let request = self.clock.check(record)?;
                 self.requests += 1;
                 Ok(Some(request))
             }
@@ -159,44 +160,33 @@ impl<F: LineFormat> LineSource<F> {
     }
 }
 
-/// Turns times of the trace's clock into arrivals that count from the first request and never decrease.
+/// The latest time of the records so far.
 #[derive(Debug, Default)]
 pub struct Clock {
-    first: Option<Nanos>,
     latest: Nanos,
 }
 
 impl Clock {
-    /// `record` at its arrival.
+    /// `record`, unchanged.
     ///
     /// # Errors
-    /// The record is earlier than the previous one by more than [`TOLERATED_DISORDER`].
+    /// The record is earlier than a previous one by more than [`LONGEST_DISORDER`].
     #[inline]
-    pub fn place(&mut self, record: Request) -> std::result::Result<Request, Fault> {
-        let first = match self.first {
-            Some(first) => first,
-            None => {
-                self.latest = record.arrival;
-                *self.first.insert(record.arrival)
-            }
-        };
-        if record.arrival < self.latest {
-            let back = self.latest - record.arrival;
-            if back > TOLERATED_DISORDER {
-                return Err(goes_back(back));
-            }
-        } else {
-            self.latest = record.arrival;
+    pub fn check(&mut self, record: Request) -> std::result::Result<Request, Fault> {
+        let back = self.latest.saturating_sub(record.arrival);
+        if back > LONGEST_DISORDER {
+            return Err(goes_back(back));
         }
-        Ok(Request { arrival: self.latest - first, ..record })
+        self.latest = self.latest.max(record.arrival);
+        Ok(record)
     }
 }
 
 #[cold]
 fn goes_back(back: Nanos) -> Fault {
-    let (back, tolerated) = (Seconds(back), TOLERATED_DISORDER / 1_000_000_000);
+    let (back, tolerated) = (Seconds(back), LONGEST_DISORDER / 1_000_000_000);
     Fault::new(format!(
         "time goes back by {back} s from the latest request before; expected lines in order of time (to within \
-         {tolerated} s)"
+         {tolerated} s), or a file sorted by time"
     ))
 }

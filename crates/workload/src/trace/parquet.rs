@@ -144,7 +144,7 @@ impl Source for ParquetSource {
             if self.at == self.batch.rows && !self.next_batch()? {
                 break;
             }
-            let read = self.record().and_then(|record| self.clock.place(record));
+            let read = self.record().and_then(|record| self.clock.check(record));
             self.at += 1;
             self.row += 1;
             match read {
