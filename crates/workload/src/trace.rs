@@ -213,6 +213,9 @@ pub fn open_trace(input: Box<dyn Read + Send>, name: &str, options: &TraceOption
             lines.failure_or(Error::input(name, "the file is empty; expected a trace with at least one request"))
         );
     }
+    if let Some(kind) = input::known_text(head.bytes) {
+        return Err(Error::input(name, format!("this is {kind}; expected a trace")));
+    }
     if let Some(mapped) = mapped {
         let opened = Opened { lines, skip_bad: options.skip_bad, file_names: false, recognised_from: None };
         return Ok(InOrder::of(line_source::open_as(opened, mapped)));
@@ -334,22 +337,71 @@ fn meant_for_csv(head: &Head<'_>) -> Option<(u64, String)> {
     Some((number, columns::nearly_a_heading(line)?))
 }
 
-/// The number of the first line with a digit, and the fault by the format that reads most columns of the line.
+/// The number of the first line with a digit, and a message: the format that reads the line with other separators; or
+/// the fault by the format to which the line is near, with most columns before the fault; or the columns found.
 fn nearest(head: &Head<'_>) -> Option<(u64, String)> {
     let (number, line) = head.lines().find(|(_, line)| line.iter().any(u8::is_ascii_digit))?;
     let shown = fields::quoted(line);
+    if let Some(what) = other_separator(line) {
+        let what = format!("{shown} is no request in a known format; {what}; expected these, or --columns");
+        return Some((number, what));
+    }
     // The first format among equals.
     let best = FORMATS.iter().filter_map(|format| Some((format, (format.reads)(head, line)?))).rev();
-    let what = match best.max_by_key(|(_, reading)| reading.columns) {
-        Some((format, reading)) if reading.columns >= LEAST_COLUMNS => {
+    let near = best.filter(|(_, reading)| reading.is_near && reading.columns >= LEAST_COLUMNS);
+    let what = match near.max_by_key(|(_, reading)| reading.columns) {
+        Some((format, reading)) => {
             let fault = reading.fault.trim_end_matches(&format!(", found {shown}"));
             format!("{shown} is no request in a known format; as {}, the nearest, {fault}", format.name)
         }
-        _ => {
-            format!("{shown} is no request in any known format (any columns: --columns time=1:us,op=2,offset=3,size=4)")
-        }
+        None => format!(
+            "{shown} is no request in any known format: {} (any columns: --columns time=1:us,op=2,offset=3,size=4)",
+            columns_of(line)
+        ),
     };
     Some((number, format!("{what}; expected a trace {OF_A_FORMAT}")))
+}
+
+/// The separator by which `line` has most columns.
+fn separator_of(line: &[u8]) -> (&'static str, u8) {
+    let count = |byte: u8| line.iter().filter(|&&other| other == byte).count();
+    let separators = [("blanks", b' '), ("tabs", b'\t'), ("semicolons", b';'), ("commas", b',')];
+    separators.into_iter().max_by_key(|&(_, byte)| count(byte)).expect("there are four")
+}
+
+/// A message if a format reads `line` with other separators.
+fn other_separator(line: &[u8]) -> Option<String> {
+    let (found, byte) = separator_of(line);
+    let expected = [("commas", b','), ("blanks", b' '), ("semicolons", b';')].into_iter().filter(|each| each.1 != byte);
+    let reads = |format: &&Format, line: &[u8]| (format.recognise)(&Head { bytes: line, whole: true }).lines > 0;
+    for (name, separator) in expected {
+        let changed: Vec<u8> = line.iter().map(|&other| if other == byte { separator } else { other }).collect();
+        let formats = names_of(|format| format.is_text && reads(&format, &changed));
+        if !formats.is_empty() {
+            return Some(format!("with {name} instead of {found} the line is a request in the format {formats}"));
+        }
+    }
+    None
+}
+
+/// The number of columns of `line` and their kinds, for a message.
+fn columns_of(line: &[u8]) -> String {
+    const MOST: usize = 8;
+    let (name, separator) = separator_of(line);
+    let fields = line.split(|&byte| byte == separator).map(<[u8]>::trim_ascii);
+    let fields: Vec<&[u8]> = fields.filter(|field| separator != b' ' || !field.is_empty()).collect();
+    let kind = |field: &&[u8]| match field {
+        [] => "nothing",
+        _ if field.iter().all(u8::is_ascii_digit) => "number",
+        _ if fields::decimal(field, "", 9).is_ok() => "decimal",
+        _ => "text",
+    };
+    let kinds: Vec<&str> = fields.iter().take(MOST).map(kind).collect();
+    let more = if fields.len() > MOST { ", ..." } else { "" };
+    match fields.len() {
+        1 => "there is one column".into(),
+        count => format!("{count} columns between {name} ({}{more})", kinds.join(", ")),
+    }
 }
 
 const OF_A_FORMAT: &str = "in a format of `palimpsest list traces`";

@@ -116,6 +116,9 @@ pub fn open_objects(
         .take(HEAD_BYTES)
         .read_to_end(&mut head)
         .map_err(|error| input::describe(&error, name, compression))?;
+    if let Some(kind) = input::known_text(&head) {
+        return Err(Error::input(name, format!("this is {kind}; expected an object trace")));
+    }
     let format = match format {
         Some(format) => Format::named(format).ok_or_else(|| {
             let known = expected_name(format, FORMATS.iter().map(|format| format.name), "objects");

@@ -2,14 +2,17 @@
 
 use super::Opened;
 use super::fields::{Fault, quoted};
+use super::head::Head;
 use super::line_format::{LineFormat, Parsed, Seconds};
 use super::lines::{MAX_LINE_BYTES, Step};
 use crate::in_order::LONGEST_DISORDER;
-use crate::request::{Arrivals, FileNames, Request, Source};
+use crate::request::{Arrivals, FileNames, Request, RequestKind, SECTOR_BYTES, Source};
 use crate::volume_names::VolumeName;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::Nanos;
 
+/// Fewer requests do not tell bytes from sectors.
+const LEAST_REQUESTS: u64 = 2;
 /// Bytes of a message beyond which the description of the format is left out.
 const LONGEST: usize = 190;
 
@@ -20,13 +23,46 @@ pub fn open<F: LineFormat>(opened: Opened) -> Result<Box<dyn Source>> {
 
 /// Opens a trace that `format` reads.
 pub fn open_as<F: LineFormat>(opened: Opened, format: F) -> Box<dyn Source> {
-    let mut source =
-        LineSource::<F> { opened, format, clock: Clock::default(), requests: 0, skipped: 0, finished: false };
-    source.format.prepare(&source.opened.lines.read_head());
+    let mut source = LineSource::<F> {
+        opened,
+        format,
+        clock: Clock::default(),
+        requests: 0,
+        skipped: 0,
+        finished: false,
+        units: None,
+    };
+    let head = source.opened.lines.read_head();
+    source.format.prepare(&head);
+    source.units = units::<F>(&head);
     if source.opened.file_names {
         source.format.keep_names();
     }
     Box::new(source)
+}
+
+/// A note if all addresses and sizes that `F` reads as sectors are whole sectors as bytes, too.
+fn units<F: LineFormat>(head: &Head<'_>) -> Option<String> {
+    let columns = F::IN_BYTES?;
+    let (mut format, mut requests) = (F::default(), 0);
+    format.prepare(head);
+    for (_, line) in head.lines() {
+        if let Ok(Parsed::Record(Request { command, .. })) = format.parse(line)
+            && command.kind != RequestKind::Flush
+        {
+            if command.extent.sector % SECTOR_BYTES != 0 || u64::from(command.extent.sectors) % SECTOR_BYTES != 0 {
+                return None;
+            }
+            requests += 1;
+        }
+    }
+    (requests >= LEAST_REQUESTS).then(|| {
+        format!(
+            "{} counts sectors, and all addresses and sizes near the start are multiples of {SECTOR_BYTES}: bytes, \
+             taken 512 times too large? (--columns {columns})",
+            F::NAME
+        )
+    })
 }
 
 struct LineSource<F> {
@@ -36,6 +72,8 @@ struct LineSource<F> {
     requests: u64,
     skipped: u64,
     finished: bool,
+    /// A note if the units of the format are implausible.
+    units: Option<String>,
 }
 
 impl<F: LineFormat> Source for LineSource<F> {
@@ -95,7 +133,7 @@ impl<F: LineFormat> Source for LineSource<F> {
     }
 
     fn notes(&self) -> Vec<String> {
-        self.format.notes()
+        self.format.notes().into_iter().chain(self.units.clone()).collect()
     }
 }
 
