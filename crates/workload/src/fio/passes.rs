@@ -10,7 +10,8 @@
 //! `source.rs` draws independently for `norandommap`, skewed distributions, files, `sequential_from`, and `blockalign`
 //! other than the smallest size (for which fio has no map either).
 //!
-//! Ignored: addresses in zones of `zonemode=zbd` (`zoned.rs`, which ends passes early), verification (`readback.rs`), and decisions that depend on measured time.
+//! Ignored: addresses in zones of `zonemode=zbd` (`zoned.rs`, which ends passes early), verification
+//! (`readback.rs`), and decisions that depend on measured time.
 
 use super::distribution::Distribution;
 use super::lfsr::Lfsr;

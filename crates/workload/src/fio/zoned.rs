@@ -4,8 +4,9 @@
 //! written already if the limits of open zones allow no other; a full zone is reset first, after the requests in flight
 //! of the job. A rest of a zone that is smaller than the smallest block is finished. A read is moved below the write
 //! pointer, or into the nearest zone with data; a trim resets the zone of its address. Sequential jobs continue where
-//! their last request ended ([`FioSource::placed`](super::source::FioSource::placed)), across the part of a zone that holds no data, and a pass ends at the end of the last zone,
-//! however few bytes it had. At the start the zones are those of the drive. Ignored: conventional zones, `verify`, `ignore_zone_limits` and `write_zone_remainder`.
+//! their last request ended, across the part of a zone that holds no data, and a pass ends at the end of the last zone,
+//! however few bytes it had. At the start the zones are those of the drive. Ignored: conventional zones, `verify`,
+//! `ignore_zone_limits` and `write_zone_remainder`.
 
 use super::spec::FioSpec;
 use crate::request::{Command, Extent, Request, RequestKind, SECTOR_BYTES};

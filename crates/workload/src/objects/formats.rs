@@ -3,7 +3,8 @@
 //!
 //! A file is recognised by content, plain or compressed: the first format whose reader accepts the first line, or the
 //! records of the first MiB. A line has at most 4 MiB. Times count from the first request, and
-//! requests are sorted by time within a window ([`in_order`](crate::in_order)). Ignored: everything but time, operation, key, size and class.
+//! requests are sorted by time within a window ([`in_order`](crate::in_order)). Ignored: everything but time,
+//! operation, key, size and class.
 
 mod cachelib;
 mod columns;

@@ -1,7 +1,8 @@
 //! Output of biosnoop, of bcc and of libbpf-tools: `TIME(s) COMM PID DISK T SECTOR BYTES [QUE(ms)] LAT(ms)`.
 //!
-//! A line is printed when a request ends, so its arrival is that time less the latency (of 60 s at most). The operation has one letter or those of the kernel. The name of the disk is the stream, as a hash.
-//! Columns are counted from the right, because names of processes may have blanks. Ignored: processes, and the time in
+//! A line is printed when a request ends, so its arrival is that time less the latency (of 60 s at most). The
+//! operation has one letter or those of the kernel. The name of the disk is the stream, as a hash. Columns are counted
+//! from the right, because names of processes may have blanks. Ignored: processes, and the time in
 //! the queue of the operating system. bpftrace's `biosnoop.bt` prints neither sectors nor sizes.
 
 use std::fmt::{self, Write};

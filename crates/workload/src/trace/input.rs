@@ -73,7 +73,7 @@ pub fn describe(failure: &io::Error, place: &str, compression: &str) -> Error {
     Error::input(place, what)
 }
 
-/// A well-known text that stands in place of a trace, by the first bytes.
+/// A well-known text that is no trace, by the first bytes.
 pub fn known_text(bytes: &[u8]) -> Option<&'static str> {
     let text = bytes.trim_ascii_start();
     let begins = |start: &[u8]| text.get(..start.len()).is_some_and(|found| found.eq_ignore_ascii_case(start));

@@ -1,4 +1,5 @@
-//! The source of requests of line formats, with times of the trace's clock: tolerance of malformed lines, places of errors.
+//! The source of requests of line formats, with times of the trace's clock: tolerance of malformed lines, places of
+//! errors.
 
 use super::Opened;
 use super::fields::{Fault, quoted};
