@@ -55,8 +55,9 @@ class TraceOptions:
 
 
 Conversion = Mapping[str, Any]
-"""The written trace: `input_format`, `output_format`, requests `read` and `written`, `skipped_lines`, `without_times`,
-and `losses`, in requests."""
+"""The written trace: `input_format`, `output_format`, requests `read` and `written`, `skipped_lines`, requests
+`sorted` by time and `late` (beyond the sorted window), `disorder` (a note on both), `without_times`, and `losses`, in
+requests."""
 
 
 def describe(options: TraceOptions, progress: Progress | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -112,4 +113,6 @@ def losses(done: Conversion, output: Path) -> list[str]:
         lines.append("arrival times: the workload is a closed loop and has none, so all are 0; rate_iops gives it some")
     if done["skipped_lines"]:
         lines.append(f"bad lines skipped: {done['skipped_lines']:,}")
+    if done["disorder"]:
+        lines.append(done["disorder"])
     return [f"{output} ({done['output_format']}): {line}" for line in lines]

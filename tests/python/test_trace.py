@@ -107,7 +107,8 @@ def test_names_of_files_are_kept(palimpsest: Command, tmp_path: Path) -> None:
 
     table = pl.read_parquet(tmp_path / "b.parquet")
     assert table["file"].to_list() == ["C:\\$Mft", "C:\\a, b"]
-    assert table["time_ns"].to_list() == [0, 83_000]
+    # Events are logged at completion, after 283 us and 9 us.
+    assert table["time_ns"].to_list() == [0, 83_000 + 274_000]
     assert table["stream"].n_unique() == 2
 
 
@@ -222,6 +223,23 @@ def test_a_heading_of_a_text_is_noted(palimpsest: Command, tmp_path: Path) -> No
         assert says in one_error_line(done.stderr)
     done = palimpsest(*run, "good.csv", "--from", "msr", cwd=tmp_path)
     assert "error: --from: --columns says how the text is read" in one_error_line(done.stderr)
+
+
+def test_requests_out_of_order_are_sorted_and_counted(palimpsest: Command, tmp_path: Path) -> None:
+    times = (0, 5, 1, 6)
+    lines = (f"{time}000000,write,{4096 * at},4096" for at, time in enumerate(times))
+    path, output = tmp_path / "t.csv", tmp_path / "o.csv"
+    path.write_text("\n".join(("time_ns,op,offset_bytes,size_bytes", *lines)) + "\n", encoding="utf-8")
+    note = "the trace is up to 4ms out of order: 1 request sorted by time"
+    done = palimpsest("trace", "convert", str(path), str(output))
+    assert note in done.stderr
+    written = [line.split(",")[0] for line in output.read_text().splitlines()[1:]]
+    assert written == [str(time * 1_000_000) for time in sorted(times)]
+    info = json.loads(palimpsest("trace", "info", str(path), "--json").stdout)
+    assert (info["sorted"], info["late"], note in info["notes"]) == (1, 0, True)
+    run = json.loads(palimpsest("run", "--workload", str(path), "--json").stdout)
+    assert note in run["notes"]
+    assert note not in palimpsest("run", "--workload", str(output), "--json").stdout
 
 
 def test_failing_half_way_leaves_no_file(palimpsest: Command, trace: Path, tmp_path: Path) -> None:

@@ -58,6 +58,10 @@ struct Conversion {
     read: u64,
     written: u64,
     skipped_lines: u64,
+    /// Requests sorted by time, those that arrive later than recorded, and a note on both.
+    sorted: u64,
+    late: u64,
+    disorder: Option<String>,
     /// The workload has no arrival times, so all were written as 0.
     without_times: bool,
     losses: Losses,
@@ -162,9 +166,11 @@ pub fn trace_info(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>
             "workload": options.workload,
             "format": source.format(),
             "skipped_lines": source.skipped_lines(),
+            "sorted": source.disorder().sorted,
+            "late": source.disorder().late,
             "files": source.file_names().map(FileNames::len),
             "volumes": volumes.map_or_else(Vec::new, by_volume),
-            "notes": source.notes(),
+            "notes": source.notes().into_iter().chain(source.disorder().note()).collect::<Vec<_>>(),
         });
         let figures = serde_json::to_value(profile.description()).expect("a description can be printed");
         for (name, value) in figures.as_object().expect("a description is an object") {
@@ -214,6 +220,9 @@ pub fn trace_convert(py: Python<'_>, options_json: &str, progress: Option<Py<PyA
             read: watch.done,
             written,
             skipped_lines: source.skipped_lines(),
+            sorted: source.disorder().sorted,
+            late: source.disorder().late,
+            disorder: source.disorder().note(),
             without_times: matches!(source.arrivals(), Arrivals::Closed { .. }),
             losses,
         };

@@ -5,6 +5,7 @@
 //! the threads. Not for sources whose requests depend on completions ([`Source::jobs`]), or that name files
 //! ([`Source::file_names`]).
 
+use crate::in_order::Disorder;
 use crate::request::{Arrivals, Request, Source};
 use crate::volume_names::{VolumeName, VolumeNames};
 use palimpsest_flash::error::Result;
@@ -13,6 +14,7 @@ use palimpsest_flash::error::Result;
 const REQUESTS: usize = 1024;
 
 /// Consecutive requests of a source.
+#[derive(Default)]
 pub struct Batch {
     /// Requests with their lines.
     requests: Vec<(Request, u64)>,
@@ -20,6 +22,8 @@ pub struct Batch {
     skipped: Vec<(usize, u64)>,
     /// Names of volumes that these requests are the first of.
     names: Vec<VolumeName>,
+    /// Records out of order up to the last of these requests.
+    disorder: Disorder,
     /// The line and the reason of the source's end behind these requests.
     end: Option<(u64, Result<()>)>,
 }
@@ -27,8 +31,7 @@ pub struct Batch {
 impl Batch {
     /// Reads the next requests of `source`.
     pub fn read(source: &mut dyn Source) -> Batch {
-        let mut batch =
-            Batch { requests: Vec::with_capacity(REQUESTS), skipped: Vec::new(), names: Vec::new(), end: None };
+        let mut batch = Batch { requests: Vec::with_capacity(REQUESTS), ..Batch::default() };
         let (mut skipped, named) = (0, source.volume_names().len());
         while batch.requests.len() < REQUESTS && batch.end.is_none() {
             let next = source.next_request();
@@ -43,6 +46,7 @@ impl Batch {
                 Err(error) => batch.end = Some((line, Err(error))),
             }
         }
+        batch.disorder = source.disorder();
         batch.names = source.volume_names()[named..].to_vec();
         batch
     }
@@ -84,7 +88,7 @@ impl Batched {
         let (Some(line), None) = (source.line(), source.file_names()) else { return source };
         let place = source.place();
         Box::new(Batched {
-            batch: Batch { requests: Vec::new(), skipped: Vec::new(), names: Vec::new(), end: None },
+            batch: Batch::default(),
             given: 0,
             passed: 0,
             line,
@@ -160,6 +164,10 @@ impl Source for Batched {
 
     fn skipped_lines(&self) -> u64 {
         self.skipped
+    }
+
+    fn disorder(&self) -> Disorder {
+        self.batch.disorder
     }
 
     fn has_volumes(&self) -> bool {

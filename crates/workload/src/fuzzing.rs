@@ -28,7 +28,7 @@ pub const SAMPLES: &[(&str, &str)] = &[
          DiskWriteInit, 1, System ( 4), 64, 0xfffffa80\n \
          DiskWrite, 7, System ( 4), 64, 0xfffffa80, 0x0000008000, 0x00001000, 283, 0, 0x060043, 283, 3, Original, \
          0xff, \"C:\\$Mft\"\n \
-         DiskRead, 1000007, x.exe (39), 11, 0xfffffa80, 0x0000010000, 0x00002000, 9, 1, 0x060043, 9, 3, Original, \
+         DiskRead, 1000007, x.exe (39), 11, 0xfffffa80, 0x0000010000, 0x00002000, 283, 1, 0x060043, 9, 3, Original, \
          0xff, \"C:\\a, b\"\n \
          DiskWrite, 3000007, System ( 4), 64, 0xfffffa80, 0x0000001000, 0x00001000, 283, 0, 0x060043, 283, 3, \
          Original, 0xff, \"C:\\$Mft\"\n",

@@ -8,6 +8,7 @@ pub mod described;
 pub mod file_names;
 pub mod fio;
 pub mod fuzzing;
+pub mod in_order;
 pub mod lsm;
 pub mod namespaces;
 pub mod object_figures;

@@ -26,6 +26,7 @@ pub use policies::{POLICIES, PolicyEntry};
 pub use source::{ObjectSource, Reopen};
 pub use spec::{KEYS, ObjectSpec};
 
+use crate::in_order::Disorder;
 use palimpsest_flash::error::Result;
 use palimpsest_flash::units::Nanos;
 
@@ -79,6 +80,11 @@ pub trait Objects: Send {
     /// Malformed lines skipped so far, at the user's option.
     fn skipped(&self) -> u64 {
         0
+    }
+
+    /// Requests of a trace that are not in order of time, among those returned so far.
+    fn disorder(&self) -> Disorder {
+        Disorder::default()
     }
 }
 

@@ -19,6 +19,7 @@ pub use crate::request::{Survey, Volume};
 pub use layout::Volumes;
 
 use crate::fio::ZoneHost;
+use crate::in_order::Disorder;
 use crate::namespaces::Namespaces;
 use crate::object_figures::Figures;
 use crate::objects;
@@ -329,6 +330,10 @@ impl Source for Replay {
 
     fn skipped_lines(&self) -> u64 {
         self.inner.skipped_lines()
+    }
+
+    fn disorder(&self) -> Disorder {
+        self.inner.disorder()
     }
 
     fn has_volumes(&self) -> bool {

@@ -5,6 +5,7 @@
 
 pub use crate::file_names::{FileNames, NO_FILE};
 use crate::fio::ZoneHost;
+use crate::in_order::Disorder;
 use crate::object_figures::Figures;
 use crate::volume_names::VolumeName;
 pub use palimpsest_flash::command::{Command, Directives, Lifetime};
@@ -236,6 +237,11 @@ pub trait Source: Send {
     /// Malformed lines skipped so far, at the user's option.
     fn skipped_lines(&self) -> u64 {
         0
+    }
+
+    /// Records of a trace that are not in order of time, among those returned so far.
+    fn disorder(&self) -> Disorder {
+        Disorder::default()
     }
 
     /// Whether the streams of requests are [`volumes`](Self::volumes).

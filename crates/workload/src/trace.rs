@@ -9,9 +9,9 @@
 //! For every format:
 //! - Plain and compressed data, distinguished by the first bytes, and traces in a zip or tar [`archive`] are streamed
 //!   in constant memory. A line has at most 64 KiB. A byte-order mark, carriage returns and blank lines are legal.
-//! - Arrival times count from the first request of the file. Real traces are slightly out of order (per-CPU buffers,
-//!   coarse clocks): a request that is earlier by at most [`TOLERATED_DISORDER`] arrives with the latest previous
-//!   request; a larger difference is an error.
+//! - Arrival times count from the first request. Real traces are out of order (logs at completion, per-CPU buffers,
+//!   coarse clocks): requests are sorted by time within a window ([`in_order`](crate::in_order)), and
+//!   [`Source::disorder`] counts them; a request that is earlier by more than a minute is an error.
 //! - Byte extents are widened to whole 512-byte sectors. Devices, disks and volumes of one file begin at address 0
 //!   each, and are distinguished by [`Request::owner`](crate::request::Request::owner);
 //!   [`Replay`](crate::replay::Replay) lays them out.
@@ -46,6 +46,7 @@ mod mapped;
 mod mqsim;
 mod msr;
 pub(crate) mod oracle_general;
+mod order;
 pub mod output;
 pub mod outside;
 #[cfg(not(target_arch = "wasm32"))]
@@ -64,13 +65,10 @@ use crate::request::{SECTOR_BYTES, Source};
 use head::Head;
 use line_format::LineFormat;
 use lines::LineReader;
+use order::InOrder;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::{GIB, Nanos};
 use votes::{Contest, Reading, Vote};
-
-/// The most by which a request may be earlier than the latest previous request. The only real trace of the test set
-/// that needs this (Tencent, 1 s clock) needs exactly this value.
-pub const TOLERATED_DISORDER: Nanos = 1_000_000_000;
 
 /// Largest valid read or write; a trim may have up to 2^32 - 1 sectors.
 pub const MAX_REQUEST_BYTES: u64 = GIB;
@@ -204,7 +202,7 @@ pub fn open_trace(input: Box<dyn Read + Send>, name: &str, options: &TraceOption
         let reader = (format.records)(format.name, reader);
         let lines = LineReader::new(input::Decompressed { reader, compression }, name);
         let opened = Opened { lines, skip_bad: options.skip_bad, file_names: false, recognised_from: None };
-        return records::open(opened, outside::Given(format.name));
+        return records::open(opened, outside::Given(format.name)).map(InOrder::of);
     }
     let forced = options.format.as_deref().map(|format| find_named("--from", format)).transpose()?;
     let mapped = options.columns.as_deref().map(mapped::Mapped::parse).transpose()?;
@@ -215,9 +213,12 @@ pub fn open_trace(input: Box<dyn Read + Send>, name: &str, options: &TraceOption
             lines.failure_or(Error::input(name, "the file is empty; expected a trace with at least one request"))
         );
     }
+    if let Some(kind) = input::known_text(head.bytes) {
+        return Err(Error::input(name, format!("this is {kind}; expected a trace")));
+    }
     if let Some(mapped) = mapped {
         let opened = Opened { lines, skip_bad: options.skip_bad, file_names: false, recognised_from: None };
-        return Ok(line_source::open_as(opened, mapped));
+        return Ok(InOrder::of(line_source::open_as(opened, mapped)));
     }
     let (format, recognised_from) = match forced {
         Some(format) => (format, None),
@@ -229,7 +230,8 @@ pub fn open_trace(input: Box<dyn Read + Send>, name: &str, options: &TraceOption
             }
         },
     };
-    (format.open)(Opened { lines, skip_bad: options.skip_bad, file_names: options.file_names, recognised_from })
+    let opened = Opened { lines, skip_bad: options.skip_bad, file_names: options.file_names, recognised_from };
+    (format.open)(opened).map(InOrder::of)
 }
 
 /// A file with random access.
@@ -248,7 +250,7 @@ pub fn open_trace_file(
 ) -> Result<Box<dyn Source>> {
     #[cfg(not(target_arch = "wasm32"))]
     if options.columns.is_none() && parquet::is_meant(input.as_mut(), name, options)? {
-        return parquet::open(input, name, options);
+        return parquet::open(input, name, options).map(InOrder::of);
     }
     match archive::open(input, name, options.member.as_deref())? {
         archive::Found::Member { reader, name } => open_trace(reader, &name, options),
@@ -335,22 +337,71 @@ fn meant_for_csv(head: &Head<'_>) -> Option<(u64, String)> {
     Some((number, columns::nearly_a_heading(line)?))
 }
 
-/// The number of the first line with a digit, and the fault by the format that reads most columns of the line.
+/// The number of the first line with a digit, and a message: the format that reads the line with other separators; or
+/// the fault by the format to which the line is near, with most columns before the fault; or the columns found.
 fn nearest(head: &Head<'_>) -> Option<(u64, String)> {
     let (number, line) = head.lines().find(|(_, line)| line.iter().any(u8::is_ascii_digit))?;
     let shown = fields::quoted(line);
+    if let Some(what) = other_separator(line) {
+        let what = format!("{shown} is no request in a known format; {what}; expected these, or --columns");
+        return Some((number, what));
+    }
     // The first format among equals.
     let best = FORMATS.iter().filter_map(|format| Some((format, (format.reads)(head, line)?))).rev();
-    let what = match best.max_by_key(|(_, reading)| reading.columns) {
-        Some((format, reading)) if reading.columns >= LEAST_COLUMNS => {
+    let near = best.filter(|(_, reading)| reading.is_near && reading.columns >= LEAST_COLUMNS);
+    let what = match near.max_by_key(|(_, reading)| reading.columns) {
+        Some((format, reading)) => {
             let fault = reading.fault.trim_end_matches(&format!(", found {shown}"));
             format!("{shown} is no request in a known format; as {}, the nearest, {fault}", format.name)
         }
-        _ => {
-            format!("{shown} is no request in any known format (any columns: --columns time=1:us,op=2,offset=3,size=4)")
-        }
+        None => format!(
+            "{shown} is no request in any known format: {} (any columns: --columns time=1:us,op=2,offset=3,size=4)",
+            columns_of(line)
+        ),
     };
     Some((number, format!("{what}; expected a trace {OF_A_FORMAT}")))
+}
+
+/// The separator by which `line` has most columns.
+fn separator_of(line: &[u8]) -> (&'static str, u8) {
+    let count = |byte: u8| line.iter().filter(|&&other| other == byte).count();
+    let separators = [("blanks", b' '), ("tabs", b'\t'), ("semicolons", b';'), ("commas", b',')];
+    separators.into_iter().max_by_key(|&(_, byte)| count(byte)).expect("there are four")
+}
+
+/// A message if a format reads `line` with other separators.
+fn other_separator(line: &[u8]) -> Option<String> {
+    let (found, byte) = separator_of(line);
+    let expected = [("commas", b','), ("blanks", b' '), ("semicolons", b';')].into_iter().filter(|each| each.1 != byte);
+    let reads = |format: &&Format, line: &[u8]| (format.recognise)(&Head { bytes: line, whole: true }).lines > 0;
+    for (name, separator) in expected {
+        let changed: Vec<u8> = line.iter().map(|&other| if other == byte { separator } else { other }).collect();
+        let formats = names_of(|format| format.is_text && reads(&format, &changed));
+        if !formats.is_empty() {
+            return Some(format!("with {name} instead of {found} the line is a request in the format {formats}"));
+        }
+    }
+    None
+}
+
+/// The number of columns of `line` and their kinds, for a message.
+fn columns_of(line: &[u8]) -> String {
+    const MOST: usize = 8;
+    let (name, separator) = separator_of(line);
+    let fields = line.split(|&byte| byte == separator).map(<[u8]>::trim_ascii);
+    let fields: Vec<&[u8]> = fields.filter(|field| separator != b' ' || !field.is_empty()).collect();
+    let kind = |field: &&[u8]| match field {
+        [] => "nothing",
+        _ if field.iter().all(u8::is_ascii_digit) => "number",
+        _ if fields::decimal(field, "", 9).is_ok() => "decimal",
+        _ => "text",
+    };
+    let kinds: Vec<&str> = fields.iter().take(MOST).map(kind).collect();
+    let more = if fields.len() > MOST { ", ..." } else { "" };
+    match fields.len() {
+        1 => "there is one column".into(),
+        count => format!("{count} columns between {name} ({}{more})", kinds.join(", ")),
+    }
 }
 
 const OF_A_FORMAT: &str = "in a format of `palimpsest list traces`";

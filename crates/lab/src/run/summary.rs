@@ -26,6 +26,7 @@ use palimpsest_ftl_api::plan::{CAUSE_NAMES, CAUSES, Cause, CheckpointIo, IoCount
 use palimpsest_ftl_api::{Figure, LayerFigures};
 use palimpsest_sim::faults;
 use palimpsest_sim::timeline::MOST_OPERATIONS;
+use palimpsest_workload::in_order::Disorder;
 use palimpsest_workload::object_figures::Figures;
 use palimpsest_workload::replay::Volume;
 use palimpsest_workload::request::{Section, Source};
@@ -39,6 +40,8 @@ pub(super) struct TraceRead {
     pub format: Option<&'static str>,
     /// Malformed lines that were skipped.
     pub skipped_lines: u64,
+    /// Records that were not in order of time.
+    pub disorder: Disorder,
     /// Ranges of the volumes.
     pub volumes: Vec<Volume>,
     /// Sections of a job file, with the depths found.
@@ -57,6 +60,7 @@ impl TraceRead {
         TraceRead {
             format: source.format(),
             skipped_lines: source.skipped_lines(),
+            disorder: source.disorder(),
             volumes: source.volumes(),
             sections: source.sections(),
             objects: source.objects(),
@@ -506,6 +510,7 @@ fn notes(
     if trace.skipped_lines > 0 {
         notes.push(format!("{} malformed lines of the trace were skipped", trace.skipped_lines));
     }
+    notes.extend(trace.disorder.note());
     let unwritten = session.drive.io.counters.unwritten_subpages - session.baseline.io.unwritten_subpages;
     if unwritten > 0 && session.tally.host.subpages_read > 0 {
         notes.push(format!(

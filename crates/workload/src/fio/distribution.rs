@@ -4,8 +4,9 @@
 //! so that hot blocks are not neighbours; the zones of `zoned` and `hotspot` follow each other from the start of the
 //! region. `zipf:THETA:CENTER` scatters nothing (fio's center): the first rank is at the center and the next ranks
 //! follow, wrapping at the end of the region; pareto and normal have no center here. Pareto is fio's: rank `(n-1) *
-//! u^(log h / log(1-h))`, which gives a share `1-h` of the requests to a share `h` of the blocks. Normal has the mean
-//! in the middle rank and a deviation in percent of all ranks; draws beyond the ends are repeated.
+//! u^(log h / log(1-h))`, which gives a share `1-h` of the requests to a share `h` of the blocks. Normal is
+//! fio's too (`lib/gauss.c`): the mean of twelve uniform ranks, whose deviation is a twelfth of the ranks, plus a
+//! uniform step of the given percent of the ranks around 0, which is halved until the sum is a rank.
 //!
 //! `hotblocks:COUNT/ACCESS%` is ours: ACCESS % of the requests begin at COUNT equally hot blocks, scattered over the
 //! region; the others begin anywhere. A database with a few hot pages does this, and loads few channels.
@@ -39,7 +40,7 @@ pub enum Distribution {
     },
     /// Pareto with this `h`, between 0 and 1: `1-h` of the requests go to `h` of the blocks.
     Pareto(f64),
-    /// Normal with this deviation in percent of the region.
+    /// fio's normal with a uniform step of this percent of the region.
     Normal(f64),
     /// Equally hot blocks, scattered over the region.
     HotBlocks {
@@ -173,8 +174,8 @@ pub enum Sampler {
     ZipfFrom(Zipf, u64, u64),
     /// Pareto ranks, scattered: the last rank and the exponent.
     Pareto(f64, f64, Scatter),
-    /// Normal ranks, scattered: number of ranks, and the deviation in ranks.
-    Normal(f64, f64, Scatter),
+    /// Normal ranks, scattered: number of ranks, and the width of the step in ranks.
+    Normal(u64, u64, Scatter),
     /// Share of draws that are hot, number of hot slots, number of all slots, places of the hot slots.
     HotBlocks(f64, u64, u64, Scatter),
     /// Cumulated access percentage, first slot and number of slots of each zone.
@@ -192,7 +193,10 @@ impl Sampler {
                 Sampler::ZipfFrom(Zipf::new(n, *theta), n, (n as f64 * center) as u64)
             }
             Distribution::Pareto(h) => Sampler::Pareto((n - 1) as f64, libm::log(*h) / libm::log1p(-*h), scatter()),
-            Distribution::Normal(percent) => Sampler::Normal(n as f64, n as f64 * percent / 100.0, scatter()),
+            Distribution::Normal(percent) => {
+                let width = libm::ceil(n as f64 * percent / 100.0) as u64;
+                Sampler::Normal(n, width.min(n / 2), scatter())
+            }
             Distribution::HotBlocks { count, access_percent } => {
                 Sampler::HotBlocks(access_percent / 100.0, u64::from(*count).min(n), n, scatter())
             }
@@ -208,7 +212,7 @@ impl Sampler {
             Sampler::Zipf(zipf, scatter) => scatter.place(zipf.draw(rng)),
             Sampler::ZipfFrom(zipf, n, first) => (first + zipf.draw(rng)) % n,
             Sampler::Pareto(last, exponent, scatter) => scatter.place((last * libm::pow(rng.unit(), *exponent)) as u64),
-            Sampler::Normal(ranks, deviation, scatter) => scatter.place(normal_rank(*ranks, *deviation, rng)),
+            Sampler::Normal(ranks, width, scatter) => scatter.place(normal_rank(*ranks, *width, rng)),
             Sampler::HotBlocks(share, count, n, scatter) => {
                 if rng.unit() < *share {
                     scatter.place(rng.below(*count))
@@ -238,20 +242,17 @@ fn zone_slots(zones: &[Zone], n: u64) -> Vec<(u64, u64, u64)> {
     slots.collect()
 }
 
-/// A normal draw by the polar method (Marsaglia and Bray, 1964), repeated until the value is a rank.
-fn normal_rank(ranks: f64, deviation: f64, rng: &mut Rng) -> u64 {
-    loop {
-        let (x, y) = (2.0 * rng.unit() - 1.0, 2.0 * rng.unit() - 1.0);
-        let square = x * x + y * y;
-        if square >= 1.0 || square == 0.0 {
-            continue;
-        }
-        let normal = x * libm::sqrt(-2.0 * libm::log(square) / square);
-        let rank = libm::floor(ranks / 2.0 + normal * deviation);
-        if rank >= 0.0 && rank < ranks {
-            return rank as u64;
-        }
+/// A rank of fio's normal distribution.
+fn normal_rank(ranks: u64, width: u64, rng: &mut Rng) -> u64 {
+    const DRAWS: u64 = 12;
+    let sum: u64 = (0..DRAWS).map(|_| rng.below(ranks + 1)).sum();
+    let mean = sum.div_ceil(DRAWS);
+    let half = (width / 2) as i64;
+    let mut step = if width == 0 { 0 } else { (width as f64 * rng.unit()) as i64 - half };
+    while step != 0 && mean.checked_add_signed(step).is_none_or(|rank| rank >= ranks) {
+        step /= 2;
     }
+    mean.saturating_add_signed(step) % ranks
 }
 
 #[cfg(test)]

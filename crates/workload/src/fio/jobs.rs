@@ -18,7 +18,8 @@ mod reading;
 pub use playing::JobsSource;
 pub use reading::Surroundings;
 
-use super::keys::{self, Key, MOST_JOBS};
+use super::inert::accepted;
+use super::keys::{self, Key, MOST_JOBS, acting};
 use super::quantity::Units;
 use super::rules;
 use super::source::FioSource;
@@ -53,7 +54,13 @@ struct Job {
 pub fn is_job_file(head: &[u8]) -> bool {
     let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
     let mut lines = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
-    lines.find(|line| !matches!(line.first(), None | Some(b'#' | b';'))).is_some_and(|line| line[0] == b'[')
+    let Some(line) = lines.find(|line| !matches!(line.first(), None | Some(b'#' | b';'))) else { return false };
+    // Keys without a section are a job file, too, which is refused as one.
+    let key = line.split(|&byte| byte == b'=').next().filter(|key| key.len() < line.len());
+    let is_key = |key: &[u8]| {
+        std::str::from_utf8(key).is_ok_and(|key| acting(key.trim_end()).is_some() || accepted(key.trim_end()))
+    };
+    line[0] == b'[' || key.is_some_and(is_key)
 }
 
 impl JobFile {

@@ -10,7 +10,8 @@
 //! `source.rs` draws independently for `norandommap`, skewed distributions, files, `sequential_from`, and `blockalign`
 //! other than the smallest size (for which fio has no map either).
 //!
-//! Ignored: zones of `zonemode=zbd`, verification (`readback.rs`), and decisions that depend on measured time.
+//! Ignored: addresses in zones of `zonemode=zbd` (`zoned.rs`, which ends passes early), verification
+//! (`readback.rs`), and decisions that depend on measured time.
 
 use super::distribution::Distribution;
 use super::lfsr::Lfsr;
@@ -115,6 +116,8 @@ struct Limits {
     sized: bool,
     /// The largest size of any direction.
     most: u64,
+    /// Each pass reads its writes back, and these reads count for the bytes of later passes.
+    reads_back: bool,
 }
 
 /// fio's turn between reads and writes.
@@ -253,6 +256,28 @@ impl Passes {
         }
     }
 
+    /// Notes that the last request, of this kind, was shorter by `cut` bytes.
+    pub fn cut(&mut self, kind: RequestKind, cut: u64) {
+        self.done.bytes[direction(kind)] -= cut;
+        self.done.in_pass -= cut;
+    }
+
+    /// Notes that the last request of this direction ended at `end` bytes from the start of the region.
+    pub fn placed(&mut self, kind: RequestKind, end: u64) {
+        self.lanes[direction(kind)].next = end;
+    }
+
+    /// Ends the pass without the request of `bytes` just returned; false at the end of the workload.
+    pub fn end_pass(&mut self, kind: RequestKind, bytes: u64) -> bool {
+        self.done.requests[direction(kind)] -= 1;
+        self.cut(kind, bytes);
+        let follows = self.counted() < self.limits.all && self.begins_again();
+        if follows {
+            self.restart();
+        }
+        follows
+    }
+
     /// The bytes that count against the limits: trims only if the pattern has nothing else.
     fn counted(&self) -> u64 {
         let [reads, writes, trims] = self.done.bytes;
@@ -275,7 +300,9 @@ impl Passes {
             self.limits.passes_left -= 1;
             return true;
         }
-        let done: u64 = self.done.bytes.iter().sum();
+        let [_, written, _] = self.done.bytes;
+        let read_back = if self.limits.reads_back { written } else { 0 };
+        let done = self.done.bytes.iter().sum::<u64>() + read_back;
         self.limits.sized && self.limits.all.saturating_sub(done) >= self.limits.most
     }
 
@@ -536,6 +563,7 @@ impl Limits {
             all,
             passes_left: loops - 1,
             sized: sized.is_some(),
+            reads_back: spec.reads_back(),
             most: lanes.iter().map(|lane| lane.most).max().expect("there are three"),
         }
     }

@@ -92,3 +92,6 @@ impl ReadBack {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

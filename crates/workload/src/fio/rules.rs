@@ -11,6 +11,7 @@ use super::quantity::Amount;
 use super::spec::{DEFAULT_REQUESTS, FioSpec, Rate, SizeShare, Strides, place};
 use super::values::{HandleChoice, permille, set_splits, switch, tenths_text};
 use super::zoned::Zoned;
+use crate::request::RequestKind;
 use palimpsest_flash::error::{Error, Result};
 
 /// True if the key `name` replaces `other`: the same key, or another notation of that key.
@@ -107,7 +108,11 @@ fn reconcile_zones(spec: &mut FioSpec, is_given: impl Fn(&str) -> bool) -> Resul
     }
     let zone = spec.zones.bytes;
     let capacity = if spec.zoned.capacity == 0 { zone } else { spec.zoned.capacity };
-    let kinds = spec.pattern.kinds.iter().flat_map(|&kind| spec.sizes(kind));
+    let is_trim = |kind: &RequestKind| *kind == RequestKind::Trim;
+    if spec.pattern.kinds.iter().any(is_trim) && spec.sizes(RequestKind::Trim).iter().any(|share| share.bytes != zone) {
+        return wrong("bs", "a trim resets a whole zone; expected trims of zonesize, as in bs=,,32m");
+    }
+    let kinds = spec.pattern.kinds.iter().filter(|kind| !is_trim(kind)).flat_map(|&kind| spec.sizes(kind));
     if kinds.map(|share| share.bytes).max().is_some_and(|largest| largest > capacity) {
         return wrong("bs", "a block is larger than what a zone holds; expected at most zonecapacity or zonesize");
     }

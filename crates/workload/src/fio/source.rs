@@ -344,6 +344,8 @@ impl FioSource {
             self.begins_reads = self.reads.as_mut()?.begin(!is_due);
         }
         let extent = self.reads.as_mut()?.take()?;
+        // As in fio, these reads count for number_ios, and those of the last pass come anyway.
+        self.requests_left = self.requests_left.saturating_sub(1);
         self.latest = self.latest.max(now.unwrap_or(0));
         let owner = self.files.as_ref().map_or(0, |(files, _)| files.stream(extent.sector - self.region.first));
         let read = Command::new(RequestKind::Read, extent).with(Directives { owner, ..Directives::NONE });
@@ -574,5 +576,6 @@ fn expected_requests(spec: &FioSpec, by_bytes: u64, in_order: bool) -> Option<u6
     }
 }
 
+mod passing;
 #[cfg(test)]
 mod tests;

@@ -4,10 +4,11 @@
 //! written already if the limits of open zones allow no other; a full zone is reset first, after the requests in flight
 //! of the job. A rest of a zone that is smaller than the smallest block is finished. A read is moved below the write
 //! pointer, or into the nearest zone with data; a trim resets the zone of its address. Sequential jobs continue where
-//! their last request ended, across the part of a zone that holds no data. At the start the zones are those of the
-//! drive. Ignored: conventional zones, `verify`, `ignore_zone_limits` and `write_zone_remainder`.
+//! their last request ended, across the part of a zone that holds no data, and a pass ends at the end of the last zone,
+//! however few bytes it had. At the start the zones are those of the drive. Ignored: conventional zones, `verify`,
+//! `ignore_zone_limits` and `write_zone_remainder`.
 
-use super::spec::{FioSpec, direction};
+use super::spec::FioSpec;
 use crate::request::{Command, Extent, Request, RequestKind, SECTOR_BYTES};
 use palimpsest_flash::command::ZoneAction;
 use std::ops::Range;
@@ -45,8 +46,12 @@ pub struct JobZones {
     random: bool,
     /// The job reads and writes.
     mixed: bool,
-    /// Zone and offset of the next sequential request of each direction, in sectors.
-    next: [Option<(u32, u64)>; 3],
+    /// First sector of a sequential pass.
+    first: u64,
+    /// Nothing but a number of requests or a time ends the job, so sequential requests begin again.
+    endless: bool,
+    /// The job has written.
+    wrote: bool,
     /// Whether a reset by `zone_reset_frequency` is due before the next write, once the write has been counted.
     due: Option<bool>,
 }
@@ -55,10 +60,12 @@ pub struct JobZones {
 pub enum Step {
     /// Issue this request.
     Issue(Request),
-    /// Issue this reset or finish first, alone.
-    First(Request),
+    /// Issue this reset or finish first, alone, then the request.
+    First(Request, Request),
     /// Wait for the requests in flight, because a reset comes next.
     Wait,
+    /// End the pass of sequential requests, without this request.
+    EndPass,
     /// End the job: no zone can serve the request.
     End,
 }
@@ -81,13 +88,18 @@ impl JobZones {
     pub fn new(spec: &FioSpec, region: (u64, u64)) -> Option<JobZones> {
         let size = spec.zones.bytes / SECTOR_BYTES;
         let least = |kind| spec.sizes(kind).iter().map(|share| share.bytes / SECTOR_BYTES).min().unwrap_or(1).max(1);
+        // As in fio, only a job of reads may begin within a zone.
+        let is_of_reads = spec.pattern.kinds == [RequestKind::Read];
+        let first = if is_of_reads { region.0 } else { region.0.next_multiple_of(size.max(1)) };
         spec.zoned.on.then(|| JobZones {
             keys: spec.zoned,
-            zones: region.0.div_ceil(size) as u32..((region.0 + region.1) / size) as u32,
+            zones: (first / size) as u32..((region.0 + region.1) / size) as u32,
+            first,
+            endless: spec.loops.is_none() && spec.io_size.is_none(),
+            wrote: false,
             least: [RequestKind::Read, RequestKind::Write, RequestKind::Trim].map(least),
             random: spec.pattern.random,
             mixed: [RequestKind::Read, RequestKind::Write].iter().all(|kind| spec.pattern.kinds.contains(kind)),
-            next: [None; 3],
             due: None,
         })
     }
@@ -138,7 +150,7 @@ impl ZoneHost {
             RequestKind::Write => self.write(job, zones, request, busy),
             RequestKind::Read if zones.keys.beyond => Step::Issue(request),
             // The first request of a mix writes, because nothing may be there to read.
-            RequestKind::Read if zones.mixed && zones.next[direction(RequestKind::Write)].is_none() => {
+            RequestKind::Read if zones.mixed && !zones.wrote => {
                 request.command.kind = RequestKind::Write;
                 self.write(job, zones, request, busy)
             }
@@ -148,13 +160,20 @@ impl ZoneHost {
         }
     }
 
-    /// The zone that a request asks for, and the place in the zone.
-    fn asked(&self, zones: &JobZones, extent: Extent, kind: RequestKind) -> (u32, u64) {
-        if let Some(next) = zones.next[direction(kind)].filter(|_| !zones.random) {
-            return next;
+    /// The zone that a request asks for, and the place in the zone; `None` at the end of a sequential pass.
+    fn asked(&self, zones: &JobZones, extent: Extent, kind: RequestKind) -> Option<(u32, u64)> {
+        if zones.random {
+            let zone = ((extent.sector / self.size) as u32).clamp(zones.zones.start, zones.zones.end - 1);
+            return Some((zone, extent.sector % self.size));
         }
-        let zone = ((extent.sector / self.size) as u32).clamp(zones.zones.start, zones.zones.end - 1);
-        (zone, extent.sector % self.size)
+        let mut next = extent.sector.max(zones.first);
+        if kind == RequestKind::Write && next % self.size >= self.capacity {
+            next = next.next_multiple_of(self.size);
+        }
+        if next >= u64::from(zones.zones.end) * self.size {
+            next = zones.endless.then_some(zones.first)?;
+        }
+        Some(((next / self.size) as u32, next % self.size))
     }
 
     fn left(&self, zone: u32) -> u64 {
@@ -196,10 +215,9 @@ impl ZoneHost {
 
     fn write(&mut self, job: u32, zones: &mut JobZones, request: Request, busy: bool) -> Step {
         let least = zones.least[1];
-        let (mut zone, _) = self.asked(zones, request.command.extent, RequestKind::Write);
-        if !zones.random && zones.next[1].is_some() && self.left(zone) < least {
-            zone = self.after(zones, zone);
-        }
+        let Some((zone, _)) = self.asked(zones, request.command.extent, RequestKind::Write) else {
+            return Step::EndPass;
+        };
         let Some(zone) = self.choose(job, zones, zone, request.command.extent) else { return Step::End };
         let left = self.left(zone);
         let is_due = zones.due.unwrap_or_else(|| zones.keys.frequency > 0 && self.is_reset_due(zones));
@@ -212,22 +230,23 @@ impl ZoneHost {
             self.targets.retain(|&(other, _)| other != zone);
             self.written[zone as usize] = if action == ZoneAction::Finish { self.capacity } else { 0 };
             zones.due = Some(false);
-            zones.next[1] = Some((zone, 0));
-            return Step::First(self.managed(zone, request, action));
+            // After a finish the next zone follows; of a random job around the end.
+            let following = match action {
+                ZoneAction::Finish if zones.random && zone + 1 == zones.zones.end => zones.zones.start,
+                ZoneAction::Finish => zone + 1,
+                _ => zone,
+            };
+            let next = Extent { sector: u64::from(following) * self.size, ..request.command.extent };
+            return Step::First(self.managed(zone, request, action), moved(request, next));
         }
         let sectors = u64::from(request.command.extent.sectors).min(left / least * least);
         let sector = u64::from(zone) * self.size + self.written[zone as usize];
         self.written[zone as usize] += sectors;
-        (zones.next[1], zones.due) = (Some((zone, self.written[zone as usize])), None);
+        (zones.due, zones.wrote) = (None, true);
         if self.left(zone) < least {
             self.targets.retain(|&(other, _)| other != zone);
         }
         Step::Issue(moved(request, Extent { sector, sectors: sectors as u32 }))
-    }
-
-    /// The zone after `zone`, around the end of the job's zones.
-    fn after(&self, zones: &JobZones, zone: u32) -> u32 {
-        if zone + 1 < zones.zones.end { zone + 1 } else { zones.zones.start }
     }
 
     /// Counts a write towards the next reset if enough is written; true if the reset is due.
@@ -245,12 +264,14 @@ impl ZoneHost {
         self.until_reset == 0
     }
 
-    fn read(&mut self, zones: &mut JobZones, request: Request) -> Step {
+    fn read(&mut self, zones: &JobZones, request: Request) -> Step {
         let (least, extent) = (zones.least[0], request.command.extent);
-        let (asked, mut place) = self.asked(zones, extent, RequestKind::Read);
+        let Some((asked, mut place)) = self.asked(zones, extent, RequestKind::Read) else { return Step::EndPass };
         let mut zone = asked;
         if self.written[zone as usize] < least || !zones.random && place + least > self.written[zone as usize] {
-            let Some(found) = self.with_data(zones, zone, least) else { return Step::End };
+            let Some(found) = self.with_data(zones, zone, least) else {
+                return if zones.random { Step::End } else { Step::EndPass };
+            };
             zone = found;
             place = if zones.random { place } else { 0 };
         }
@@ -261,15 +282,17 @@ impl ZoneHost {
             place = place % (written - wanted) / least * least;
         }
         let sectors = wanted.min((written - place) / least * least);
-        zones.next[0] = Some((zone, place + sectors));
         let sector = u64::from(zone) * self.size + place;
         Step::Issue(moved(request, Extent { sector, sectors: sectors as u32 }))
     }
 
-    /// The nearest other zone with `least` sectors of data; of a sequential job the next one.
+    /// The nearest other zone with `least` sectors of data; of a sequential job the next one in the pass.
     fn with_data(&self, zones: &JobZones, zone: u32, least: u64) -> Option<u32> {
         let has_data = |zone: &u32| self.written[*zone as usize] >= least;
         let count = zones.zones.len() as u32;
+        if !zones.random && !zones.endless {
+            return (zone + 1..zones.zones.end).find(has_data);
+        }
         if !zones.random {
             let next = |turn: u32| zones.zones.start + (zone - zones.zones.start + turn) % count;
             return (1..=count).map(next).find(has_data);
@@ -278,8 +301,10 @@ impl ZoneHost {
         (1..count).flat_map(apart).filter(|zone| zones.zones.contains(zone)).find(has_data)
     }
 
-    fn trim(&mut self, zones: &mut JobZones, request: Request, busy: bool) -> Step {
-        let (asked, _) = self.asked(zones, request.command.extent, RequestKind::Trim);
+    fn trim(&mut self, zones: &JobZones, request: Request, busy: bool) -> Step {
+        let Some((asked, _)) = self.asked(zones, request.command.extent, RequestKind::Trim) else {
+            return Step::EndPass;
+        };
         let found = if zones.random && self.written[asked as usize] == 0 {
             self.with_data(zones, asked, 1)
         } else {
@@ -291,7 +316,6 @@ impl ZoneHost {
         }
         self.written[zone as usize] = 0;
         self.targets.retain(|&(other, _)| other != zone);
-        zones.next[2] = Some((self.after(zones, zone), 0));
         Step::Issue(self.managed(zone, request, ZoneAction::None))
     }
 

@@ -2,8 +2,9 @@
 //! one line of [`FORMATS`].
 //!
 //! A file is recognised by content, plain or compressed: the first format whose reader accepts the first line, or the
-//! records of the first MiB. A line has at most 4 MiB. Times count from the first request; a request that is earlier by
-//! at most a second arrives with the latest one before. Ignored: everything but time, operation, key, size and class.
+//! records of the first MiB. A line has at most 4 MiB. Times count from the first request, and
+//! requests are sorted by time within a window ([`in_order`](crate::in_order)). Ignored: everything but time,
+//! operation, key, size and class.
 
 mod cachelib;
 mod columns;
@@ -12,12 +13,12 @@ mod oracle_general;
 mod tokens;
 
 use super::{ObjectRequest, Objects};
+use crate::in_order::{Disorder, LONGEST_DISORDER, Window};
 use crate::trace::fields::{Fault, Parse, quoted};
-use crate::trace::{TOLERATED_DISORDER, input};
+use crate::trace::input;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::keys::expected_name;
 use palimpsest_flash::units::Nanos;
-use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Cursor, Read};
 
 /// Every format; earlier ones win.
@@ -116,6 +117,9 @@ pub fn open_objects(
         .take(HEAD_BYTES)
         .read_to_end(&mut head)
         .map_err(|error| input::describe(&error, name, compression))?;
+    if let Some(kind) = input::known_text(&head) {
+        return Err(Error::input(name, format!("this is {kind}; expected an object trace")));
+    }
     let format = match format {
         Some(format) => Format::named(format).ok_or_else(|| {
             let known = expected_name(format, FORMATS.iter().map(|format| format.name), "objects");
@@ -136,10 +140,14 @@ struct Reader<F> {
     format: F,
     record: Vec<u8>,
     number: u64,
-    /// Requests of the last record.
-    waiting: VecDeque<ObjectRequest>,
-    /// Arrival of the first request, and the latest.
-    times: Option<(Nanos, Nanos)>,
+    /// Requests with the numbers of their records.
+    waiting: Window<(u64, ObjectRequest)>,
+    /// The latest time so far; `None` before the first request.
+    latest: Option<Nanos>,
+    /// The outcome of reading after the requests that wait.
+    end: Option<Result<()>>,
+    /// The record of the last request.
+    returned: u64,
     skipped: u64,
 }
 
@@ -151,8 +159,10 @@ impl<F: ObjectFormat> Reader<F> {
             format: F::default(),
             record: Vec::new(),
             number: 0,
-            waiting: VecDeque::new(),
-            times: None,
+            waiting: Window::default(),
+            latest: None,
+            end: None,
+            returned: 0,
             skipped: 0,
         }
     }
@@ -189,52 +199,69 @@ impl<F: ObjectFormat> Reader<F> {
                 }
             }
         }
-        let mut back = 0;
-        let (waiting, times) = (&mut self.waiting, &mut self.times);
-        self.format.parse(record, self.opened.2, &mut |request| {
-            let (first, latest) = *times.get_or_insert((request.arrival, request.arrival));
-            back = latest.saturating_sub(request.arrival).max(back);
-            *times = Some((first, latest.max(request.arrival)));
-            waiting.push_back(ObjectRequest { arrival: latest.max(request.arrival) - first, ..request });
-        })?;
-        if back > TOLERATED_DISORDER {
-            waiting.clear();
-            return Err(Fault::new(format!("time goes back by {} s", back as f64 / 1e9)));
+        let mut requests = Vec::new();
+        self.format.parse(record, self.opened.2, &mut |request| requests.push(request))?;
+        let mut latest = self.latest;
+        for request in &requests {
+            let back = latest.unwrap_or(0).saturating_sub(request.arrival);
+            if back > LONGEST_DISORDER {
+                return Err(Fault::new(format!("time goes back by {} s", back as f64 / 1e9)));
+            }
+            latest = latest.max(Some(request.arrival));
+        }
+        self.latest = latest;
+        for request in requests {
+            self.waiting.add(request.arrival, (self.number, request));
         }
         Ok(())
+    }
+
+    /// Reads and parses the next record; false at the end.
+    fn advance(&mut self) -> Result<bool> {
+        let more = self.read().map_err(|error| input::describe(&error, &self.place_of(self.number), self.opened.0))?;
+        if !more {
+            if self.latest.is_none() {
+                let what = format!("the file holds no request; expected {}", F::ABOUT);
+                return Err(Error::input(self.opened.1.clone(), what));
+            }
+            return Ok(false);
+        }
+        let Err(fault) = self.parse() else { return Ok(true) };
+        if !self.opened.3 {
+            let shown = if F::RECORD_BYTES.is_some() { String::new() } else { format!(" in {}", quoted(&self.record)) };
+            let what = format!("{}{shown}; the file is read as {}", fault.what, F::NAME);
+            return Err(Error::input(self.place_of(self.number), what));
+        }
+        self.skipped += 1;
+        if self.record.len() as u64 > MAX_LINE_BYTES && !self.record.ends_with(b"\n") {
+            let rest = self.skip_line();
+            rest.map_err(|error| input::describe(&error, &self.place_of(self.number), self.opened.0))?;
+        }
+        Ok(true)
     }
 }
 
 impl<F: ObjectFormat> Objects for Reader<F> {
     fn next_object(&mut self) -> Result<Option<ObjectRequest>> {
-        while self.waiting.is_empty() {
-            let more = self.read().map_err(|error| input::describe(&error, &self.place(), self.opened.0))?;
-            if !more {
-                if self.times.is_none() {
-                    let what = format!("the file holds no request; expected {}", F::ABOUT);
-                    return Err(Error::input(self.opened.1.clone(), what));
-                }
-                return Ok(None);
+        loop {
+            if let Some((arrival, (number, request))) = self.waiting.next(self.end.is_some()) {
+                self.returned = number;
+                return Ok(Some(ObjectRequest { arrival, ..request }));
             }
-            let Err(fault) = self.parse() else { continue };
-            self.waiting.clear();
-            if !self.opened.3 {
-                let shown =
-                    if F::RECORD_BYTES.is_some() { String::new() } else { format!(" in {}", quoted(&self.record)) };
-                let what = format!("{}{shown}; the file is read as {}", fault.what, F::NAME);
-                return Err(Error::input(self.place(), what));
+            if let Some(end) = self.end.take() {
+                self.returned = self.number;
+                return end.map(|()| None);
             }
-            self.skipped += 1;
-            if self.record.len() as u64 > MAX_LINE_BYTES && !self.record.ends_with(b"\n") {
-                let rest = self.skip_line();
-                rest.map_err(|error| input::describe(&error, &self.place(), self.opened.0))?;
+            match self.advance() {
+                Ok(true) => {}
+                Ok(false) => self.end = Some(Ok(())),
+                Err(error) => self.end = Some(Err(error)),
             }
         }
-        Ok(self.waiting.pop_front())
     }
 
     fn place(&self) -> String {
-        format!("{}:{}", self.opened.1, self.number.max(1))
+        self.place_of(self.returned)
     }
 
     fn format(&self) -> Option<&'static Format> {
@@ -248,9 +275,17 @@ impl<F: ObjectFormat> Objects for Reader<F> {
     fn skipped(&self) -> u64 {
         self.skipped
     }
+
+    fn disorder(&self) -> Disorder {
+        self.waiting.disorder()
+    }
 }
 
 impl<F> Reader<F> {
+    fn place_of(&self, record: u64) -> String {
+        format!("{}:{}", self.opened.1, record.max(1))
+    }
+
     /// Skips the rest of a line that is too long.
     fn skip_line(&mut self) -> std::io::Result<()> {
         loop {

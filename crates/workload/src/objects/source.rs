@@ -12,6 +12,7 @@ use super::commands::Commands;
 use super::generator::Generator;
 use super::spec::ObjectSpec;
 use super::{ObjectRequest, Objects};
+use crate::in_order::Disorder;
 use crate::object_figures::Figures;
 use crate::request::{Arrivals, Request, RequestKind, Section, Source};
 use palimpsest_flash::error::{Error, Result};
@@ -231,6 +232,10 @@ impl Source for ObjectSource {
 
     fn skipped_lines(&self) -> u64 {
         self.requests.objects().skipped()
+    }
+
+    fn disorder(&self) -> Disorder {
+        self.requests.objects().disorder()
     }
 
     fn sections(&self) -> Vec<Section> {

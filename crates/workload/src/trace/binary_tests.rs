@@ -56,6 +56,33 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
+/// Each record after the first is earlier than the one before; those of blktrace and vscsi are issued.
+#[test]
+fn binary_formats_are_sorted_by_time() {
+    let blktrace = |version, time| {
+        let issued_write = 7 | 1 << 22 | 1 << 17;
+        blktrace::tests::record_of(version, false, (time, time / 1_000_000_000, 512, issued_write), b"")
+    };
+    let times = [3, 1, 2, 1].map(|seconds: u64| seconds * 1_000_000_000);
+    let vscsi = |version| times.map(|ns| vscsi::tests::record(version, (0x2a, ns / 1_000_000_000, 512, ns / 1000)));
+    let oracle = times.map(|ns| oracle_general::tests::record((ns as u32 / 1_000_000_000, ns, 512, -1)));
+    for (name, bytes) in [
+        ("blktrace", times.map(|time| blktrace(7, time)).concat()),
+        ("blktrace", times.map(|time| blktrace(8, time)).concat()),
+        ("vscsi", vscsi(1).concat()),
+        ("vscsi", vscsi(2).concat()),
+        ("oraclegeneral", oracle.concat()),
+    ] {
+        let options = TraceOptions { format: Some(name.into()), ..TraceOptions::default() };
+        let mut source = open_trace(Box::new(Cursor::new(bytes)), "t", &options).unwrap();
+        let arrivals: Vec<_> =
+            std::iter::from_fn(|| source.next_request().unwrap()).map(|each| each.arrival / 1_000_000_000).collect();
+        assert_eq!(arrivals, [0, 0, 1, 2], "{name}");
+        let disorder = source.disorder();
+        assert_eq!((disorder.sorted, disorder.late, disorder.largest), (3, 0, 2_000_000_000), "{name}");
+    }
+}
+
 #[test]
 fn every_format_is_recognised_and_read() {
     use RequestKind::{Read, Write};

@@ -1,22 +1,22 @@
 //! Output of biosnoop, of bcc and of libbpf-tools: `TIME(s) COMM PID DISK T SECTOR BYTES [QUE(ms)] LAT(ms)`.
 //!
-//! A line is printed when a request ends, so its arrival is that time less the latency, and at least the arrival of the
-//! request before. The operation has one letter or those of the kernel. The name of the disk is the stream, as a hash.
-//! Columns are counted from the right, because names of processes may have blanks. Ignored: processes, and the time in
+//! A line is printed when a request ends, so its arrival is that time less the latency (of 60 s at most). The
+//! operation has one letter or those of the kernel. The name of the disk is the stream, as a hash. Columns are counted
+//! from the right, because names of processes may have blanks. Ignored: processes, and the time in
 //! the queue of the operating system. bpftrace's `biosnoop.bt` prints neither sectors nor sizes.
 
 use std::fmt::{self, Write};
 
-use super::TOLERATED_DISORDER;
 use super::blkparse::{is_fua, kind_of_letters, letters};
 use super::fields::{Fault, Parse, decimal, lost_or, number};
 use super::line_format::{Holds, LineFormat, Parsed, Seconds};
+use crate::in_order::LONGEST_DISORDER;
 use crate::request::{Request, RequestKind};
 use crate::volume_names::{VolumeName, VolumeNames};
 use palimpsest_flash::units::SECTOR_BYTES;
 
 /// Added to all times, because requests that end first have arrived before time 0.
-const BEFORE: u64 = TOLERATED_DISORDER;
+const BEFORE: u64 = LONGEST_DISORDER;
 
 #[derive(Default)]
 pub struct Biosnoop {
@@ -59,7 +59,7 @@ impl LineFormat for Biosnoop {
         let disk = words.next().ok_or_else(|| Fault::new("the line ends before column DISK"))?;
         number(words.next().unwrap_or_default(), "PID")?;
         let first = line.split(blank).find(|word| !word.is_empty()).unwrap_or_default();
-        let latency = decimal(numbers[0], "LAT(ms)", 6)?.min(TOLERATED_DISORDER);
+        let latency = decimal(numbers[0], "LAT(ms)", 6)?.min(LONGEST_DISORDER);
         let Some(time) = decimal(first, "TIME(s)", 9)?.checked_add(BEFORE - latency) else {
             return Err(Fault::column("TIME(s)", "a time below 2^64 ns", first));
         };

@@ -18,6 +18,7 @@ pub struct Blkreplay;
 impl LineFormat for Blkreplay {
     const NAME: &'static str = "blkreplay";
     const ABOUT: &'static str = "blkreplay load: header text, then seconds ; sector ; sectors ; R|W ; delay ; duration";
+    const IN_BYTES: Option<&'static str> = Some("time=1:s,op=4,offset=2,size=3");
     const HOLDS: Holds = Holds { streams: false, fua: true, ..Holds::BARE };
     const HEADER: &'static str = "start ; sector; length ; op ;  replay_delay=0 ; replay_duration=0\n";
 

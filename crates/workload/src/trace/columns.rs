@@ -1,7 +1,8 @@
 //! CSV with named columns: `time_ns`, `op`, `offset_bytes` and `size_bytes` in any order, optionally `file`, `stream`,
 //! and for writes `fua` (0 or 1) and `placement` (an identifier; empty: none).
 //!
-//! The first line names the columns; other columns are ignored, and a note names them. Operations are read, write, trim
+//! The first line names the columns, in letters of either case, and separates them by commas, tabs or semicolons, as do
+//! all other lines. Other columns are ignored, and a note names them. Operations are read, write, trim
 //! (or discard), flush and update (of the reclaim unit handle that `placement` names), or their first letters, of
 //! either case; a flush and an update need no offset and size. An operation may also be a command on the zone at the
 //! offset: append, open, open-zrwa, commit (up to the end of the extent), close, finish, offline; a trim of a zone
@@ -24,6 +25,8 @@ use palimpsest_flash::units::parse::shown;
 pub const NAMES: [&str; 8] = ["time_ns", "op", "offset_bytes", "size_bytes", "file", "stream", "fua", "placement"];
 /// Number of required columns, the first of [`NAMES`].
 pub const REQUIRED: usize = 4;
+/// Bytes between columns.
+pub const SEPARATORS: [u8; 3] = *b",\t;";
 /// Most columns; further ones are ignored.
 const MOST_COLUMNS: usize = 64;
 /// Most columns that a note names.
@@ -34,6 +37,7 @@ const MOST_NAMED: usize = 8;
 pub struct Columns {
     /// The place in [`NAMES`] of each column; empty before the header.
     roles: Vec<Option<usize>>,
+    separator: u8,
     names: Option<FileNames>,
     streams: VolumeNames,
     /// Columns of the heading that are not read.
@@ -50,9 +54,9 @@ impl LineFormat for Columns {
 
     fn prepare(&mut self, head: &Head<'_>) {
         let heading = head.lines().next().map_or(&b""[..], |(_, line)| line);
-        let found = roles(heading).unwrap_or_default();
+        let (found, separator) = roles(heading).unwrap_or_default();
         let columns = String::from_utf8_lossy(heading);
-        let named = columns.split(',').zip(found).filter(|(_, role)| role.is_none());
+        let named = columns.split(char::from(separator)).zip(found).filter(|(_, role)| role.is_none());
         self.others = named.map(|(name, _)| shown(name.trim())).filter(|name| !name.is_empty()).collect();
     }
 
@@ -76,14 +80,14 @@ impl LineFormat for Columns {
 
     fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {
         if self.roles.is_empty() {
-            self.roles = roles(line)?;
+            (self.roles, self.separator) = roles(line)?;
             return Ok(Parsed::Header);
         }
         let mut values: [Option<&[u8]>; NAMES.len()] = [None; NAMES.len()];
         let mut rest = Some(line);
         for role in &self.roles {
             let Some(text) = rest else { break };
-            let (field, after) = split_field(text)?;
+            let (field, after) = split_field(text, self.separator)?;
             rest = after;
             if let Some(role) = role {
                 values[*role] = Some(field);
@@ -134,13 +138,21 @@ impl Columns {
     }
 }
 
-fn roles(header: &[u8]) -> Parse<Vec<Option<usize>>> {
+/// The roles of the columns, and the separator by which the header names the required ones.
+fn roles(header: &[u8]) -> Parse<(Vec<Option<usize>>, u8)> {
+    let read = |separator: u8| Ok((roles_between(header, separator)?, separator));
+    let [commas, others @ ..] = SEPARATORS.map(read);
+    commas.or_else(|fault| others.into_iter().find_map(Parse::ok).ok_or(fault))
+}
+
+fn roles_between(header: &[u8], separator: u8) -> Parse<Vec<Option<usize>>> {
     let mut roles = Vec::new();
     let mut rest = Some(header);
     for _ in 0..MOST_COLUMNS {
         let Some(text) = rest else { break };
-        let (field, after) = split_field(text)?;
-        roles.push(NAMES.iter().position(|name| name.as_bytes() == field.trim_ascii()));
+        let (field, after) = split_field(text, separator)?;
+        let field = field.trim_ascii();
+        roles.push(NAMES.iter().position(|name| field.eq_ignore_ascii_case(name.as_bytes())));
         rest = after;
     }
     if let Some(twice) = (0..NAMES.len()).find(|role| roles.iter().filter(|each| **each == Some(*role)).count() > 1) {
@@ -159,8 +171,9 @@ fn roles(header: &[u8]) -> Parse<Vec<Option<usize>>> {
 /// `time` or `offset`.
 pub fn nearly_a_heading(line: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(line).ok()?;
+    let separator = SEPARATORS.map(char::from).into_iter().max_by_key(|&separator| text.matches(separator).count())?;
     let fields: Vec<String> =
-        text.split(',').map(|field| field.trim().trim_matches('"').trim().to_ascii_lowercase()).collect();
+        text.split(separator).map(|field| field.trim().trim_matches('"').trim().to_ascii_lowercase()).collect();
     let means = |role: usize, field: &String| NAMES[role] == field || NAMES[role].split('_').next() == Some(field);
     let places: Vec<(usize, usize)> = (0..REQUIRED)
         .filter_map(|role| fields.iter().position(|field| means(role, field)).map(|place| (role, place)))
@@ -186,31 +199,31 @@ pub fn nearly_a_heading(line: &[u8]) -> Option<String> {
     ))
 }
 
-/// The first field of `text`, without quotes, and the text after the comma.
+/// The first field of `text`, without quotes, and the text after the separator.
 #[inline]
-fn split_field(text: &[u8]) -> Parse<(&[u8], Option<&[u8]>)> {
+fn split_field(text: &[u8], separator: u8) -> Parse<(&[u8], Option<&[u8]>)> {
     if let [b'"', inner @ ..] = text {
-        return split_quoted(inner);
+        return split_quoted(inner, separator);
     }
-    match text.iter().position(|&byte| byte == b',') {
-        Some(comma) => Ok((&text[..comma], Some(&text[comma + 1..]))),
+    match text.iter().position(|&byte| byte == separator) {
+        Some(end) => Ok((&text[..end], Some(&text[end + 1..]))),
         None => Ok((text, None)),
     }
 }
 
 /// As [`split_field`] after an opening quote. A doubled quote within stays doubled; only names may contain one.
-fn split_quoted(inner: &[u8]) -> Parse<(&[u8], Option<&[u8]>)> {
+fn split_quoted(inner: &[u8], separator: u8) -> Parse<(&[u8], Option<&[u8]>)> {
     let mut at = 0;
     while let Some(offset) = inner[at..].iter().position(|&byte| byte == b'"') {
         let quote = at + offset;
         match inner.get(quote + 1) {
             None => return Ok((&inner[..quote], None)),
-            Some(b',') => return Ok((&inner[..quote], Some(&inner[quote + 2..]))),
+            Some(&byte) if byte == separator => return Ok((&inner[..quote], Some(&inner[quote + 2..]))),
             Some(b'"') => at = quote + 2,
             Some(_) => break,
         }
     }
-    Err(Fault::new(format!("expected a closing quote before a comma or the end of the line in {}", quoted(inner))))
+    Err(Fault::new(format!("expected a closing quote before a separator or the end of the line in {}", quoted(inner))))
 }
 
 const WORDS: [(&str, RequestKind); 5] = [

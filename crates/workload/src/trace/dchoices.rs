@@ -21,6 +21,7 @@ impl LineFormat for Dchoices {
     const NAME: &'static str = "dchoices";
     const ABOUT: &'static str =
         "d-choices: milliseconds, device, sector, 4 KiB pages, 1 (read) or 0 (write), with tabs";
+    const IN_BYTES: Option<&'static str> = Some("time=1:ms,op=5:read=1,offset=3,size=4,volume=2");
     const HOLDS: Holds = Holds { size_grain: SECTORS_PER_PAGE as u32, ..Holds::PLAIN };
     const HAS_VOLUMES: bool = true;
 

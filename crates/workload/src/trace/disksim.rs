@@ -17,6 +17,7 @@ pub struct DiskSim;
 impl LineFormat for DiskSim {
     const NAME: &'static str = "disksim";
     const ABOUT: &'static str = "DiskSim ASCII: milliseconds device sector sectors 1 (read) or 0 (write)";
+    const IN_BYTES: Option<&'static str> = Some("time=1:ms,op=5:read=1,offset=3,size=4,volume=2");
     const HOLDS: Holds = Holds::PLAIN;
     const HAS_VOLUMES: bool = true;
 

@@ -10,28 +10,34 @@
 //! skipped. As in CSV a hash of the file name is the stream, 0 without a name. Disks share one address space; their
 //! numbers are dropped.
 //!
-//! Windows logs an event when a request completes, and that time is used. The issue is `ElapsedTime` earlier, which is
-//! ignored, as in the published conversions of these traces, because the order of requests would change.
+//! Windows logs an event when a request completes. The arrival is `ElapsedTime` earlier, by 60 s at most. The published
+//! conversions of these traces have the times of completion, which join requests that were issued apart.
 
 use std::fmt::{self, Write};
 
 use super::fields::{Fault, Parse, nanos, number, quoted};
 use super::line_format::{Holds, LineFormat, Names, Parsed};
+use crate::in_order::LONGEST_DISORDER;
 use crate::request::{FileNames, NO_FILE, Request, RequestKind};
 use crate::volume_names::{VolumeName, VolumeNames};
+use palimpsest_flash::units::Nanos;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Layout {
     time: usize,
     offset: usize,
     size: usize,
+    elapsed: usize,
     disk: usize,
     /// Beyond the last column if events have no name.
     name: usize,
 }
 
-const READ_OR_WRITE: Layout = Layout { time: 1, offset: 5, size: 6, disk: 8, name: 14 };
-const FLUSH: Layout = Layout { time: 1, offset: usize::MAX, size: usize::MAX, disk: 6, name: usize::MAX };
+const READ_OR_WRITE: Layout = Layout { time: 1, offset: 5, size: 6, elapsed: 7, disk: 8, name: 14 };
+const FLUSH: Layout = Layout { time: 1, offset: usize::MAX, size: usize::MAX, elapsed: 5, disk: 6, name: usize::MAX };
+
+/// Added to all times, because the requests that complete first were issued before time 0.
+const BEFORE: Nanos = LONGEST_DISORDER;
 
 /// Reads events by the columns of the header.
 pub struct Etw {
@@ -166,17 +172,20 @@ fn layout_of(header: &[u8], kind: RequestKind) -> Parse<Layout> {
         found.ok_or_else(|| Fault::new(format!("the header names no column {name}")))
     };
     let (time, disk) = (position("TimeStamp")?, position("DiskNum")?);
+    // Without the column requests arrive when they complete.
+    let elapsed = position("ElapsedTime").unwrap_or(usize::MAX);
     if kind == RequestKind::Flush {
-        return Ok(Layout { time, disk, ..FLUSH });
+        return Ok(Layout { time, elapsed, disk, ..FLUSH });
     }
     // Traces without names have no such column.
     let name = position("FileName").unwrap_or(usize::MAX);
-    Ok(Layout { time, offset: position("ByteOffset")?, size: position("IOSize")?, disk, name })
+    Ok(Layout { time, offset: position("ByteOffset")?, size: position("IOSize")?, elapsed, disk, name })
 }
 
 #[inline]
 fn record(line: &[u8], kind: RequestKind, layout: Layout) -> Parse<(Parsed, &[u8])> {
     let (mut time, mut offset, mut size, mut disk, mut name) = (None, None, None, None, &b""[..]);
+    let mut elapsed = 0;
     let mut rest = Some(line);
     let mut column = 0;
     while let Some(text) = rest {
@@ -191,6 +200,7 @@ fn record(line: &[u8], kind: RequestKind, layout: Layout) -> Parse<(Parsed, &[u8
             _ if column == layout.time => time = Some(number(field, "TimeStamp")?),
             _ if column == layout.offset => offset = Some(hexadecimal(field, "ByteOffset")?),
             _ if column == layout.size => size = Some(hexadecimal(field, "IOSize")?),
+            _ if column == layout.elapsed => elapsed = number(field, "ElapsedTime")?,
             _ if column == layout.disk => disk = Some(number(field, "DiskNum")?),
             _ => {}
         }
@@ -198,7 +208,10 @@ fn record(line: &[u8], kind: RequestKind, layout: Layout) -> Parse<(Parsed, &[u8
     }
     let there =
         |value: Option<u64>, name: &str| value.ok_or_else(|| Fault::new(format!("the line ends before column {name}")));
-    let time = nanos(there(time, "TimeStamp")?, 1000, "TimeStamp")?;
+    let elapsed = elapsed.saturating_mul(1000).min(BEFORE);
+    let Some(time) = nanos(there(time, "TimeStamp")?, 1000, "TimeStamp")?.checked_add(BEFORE - elapsed) else {
+        return Err(Fault::new("column TimeStamp: expected a time below 2^64 ns"));
+    };
     there(disk, "DiskNum")?;
     if kind == RequestKind::Flush {
         return Ok((Parsed::flush(time, 0), b""));

@@ -73,6 +73,20 @@ pub fn describe(failure: &io::Error, place: &str, compression: &str) -> Error {
     Error::input(place, what)
 }
 
+/// A well-known text that is no trace, by the first bytes.
+pub fn known_text(bytes: &[u8]) -> Option<&'static str> {
+    let text = bytes.trim_ascii_start();
+    let begins = |start: &[u8]| text.get(..start.len()).is_some_and(|found| found.eq_ignore_ascii_case(start));
+    if begins(b"version https://git-lfs") {
+        return Some("a pointer of Git LFS, not the file itself (git lfs pull fetches it)");
+    }
+    if begins(b"/annex/objects/") || begins(b"../.git/annex/") || begins(b".git/annex/") {
+        return Some("a pointer of git-annex, not the file itself (git annex get fetches it)");
+    }
+    let is_page = [&b"<!doctype html"[..], b"<html", b"<head", b"<?xml"].into_iter().any(begins);
+    is_page.then_some("a page of HTML or XML, not a trace (a link to a page, or an error of the server?)")
+}
+
 /// A well-known type of file that is no trace, by the first bytes.
 pub fn known_binary(bytes: &[u8]) -> Option<&'static str> {
     let magics: [(&[u8], &str); 5] = [

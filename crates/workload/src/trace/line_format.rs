@@ -24,6 +24,9 @@ pub trait LineFormat: Default + Send + 'static {
 
     /// Contents of records.
     const HOLDS: Holds;
+    /// The `--columns` of the format with bytes in place of the sectors of addresses and sizes; `None` if the format
+    /// has bytes, or the kernel counted the sectors.
+    const IN_BYTES: Option<&'static str> = None;
     /// Streams are volumes: disks or devices with addresses of their own.
     const HAS_VOLUMES: bool = false;
     /// Lines before the first record.

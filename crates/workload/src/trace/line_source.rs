@@ -1,14 +1,19 @@
-//! The source of requests of line formats: order of time, tolerance of malformed lines, places of errors.
+//! The source of requests of line formats, with times of the trace's clock: tolerance of malformed lines, places of
+//! errors.
 
+use super::Opened;
 use super::fields::{Fault, quoted};
+use super::head::Head;
 use super::line_format::{LineFormat, Parsed, Seconds};
 use super::lines::{MAX_LINE_BYTES, Step};
-use super::{Opened, TOLERATED_DISORDER};
-use crate::request::{Arrivals, FileNames, Request, Source};
+use crate::in_order::LONGEST_DISORDER;
+use crate::request::{Arrivals, FileNames, Request, RequestKind, SECTOR_BYTES, Source};
 use crate::volume_names::VolumeName;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::Nanos;
 
+/// Fewer requests do not tell bytes from sectors.
+const LEAST_REQUESTS: u64 = 2;
 /// Bytes of a message beyond which the description of the format is left out.
 const LONGEST: usize = 190;
 
@@ -19,13 +24,46 @@ pub fn open<F: LineFormat>(opened: Opened) -> Result<Box<dyn Source>> {
 
 /// Opens a trace that `format` reads.
 pub fn open_as<F: LineFormat>(opened: Opened, format: F) -> Box<dyn Source> {
-    let mut source =
-        LineSource::<F> { opened, format, clock: Clock::default(), requests: 0, skipped: 0, finished: false };
-    source.format.prepare(&source.opened.lines.read_head());
+    let mut source = LineSource::<F> {
+        opened,
+        format,
+        clock: Clock::default(),
+        requests: 0,
+        skipped: 0,
+        finished: false,
+        units: None,
+    };
+    let head = source.opened.lines.read_head();
+    source.format.prepare(&head);
+    source.units = units::<F>(&head);
     if source.opened.file_names {
         source.format.keep_names();
     }
     Box::new(source)
+}
+
+/// A note if all addresses and sizes that `F` reads as sectors are whole sectors as bytes, too.
+fn units<F: LineFormat>(head: &Head<'_>) -> Option<String> {
+    let columns = F::IN_BYTES?;
+    let (mut format, mut requests) = (F::default(), 0);
+    format.prepare(head);
+    for (_, line) in head.lines() {
+        if let Ok(Parsed::Record(Request { command, .. })) = format.parse(line)
+            && command.kind != RequestKind::Flush
+        {
+            if command.extent.sector % SECTOR_BYTES != 0 || u64::from(command.extent.sectors) % SECTOR_BYTES != 0 {
+                return None;
+            }
+            requests += 1;
+        }
+    }
+    (requests >= LEAST_REQUESTS).then(|| {
+        format!(
+            "{} counts sectors, and all addresses and sizes near the start are multiples of {SECTOR_BYTES}: bytes, \
+             taken 512 times too large? (--columns {columns})",
+            F::NAME
+        )
+    })
 }
 
 struct LineSource<F> {
@@ -35,6 +73,8 @@ struct LineSource<F> {
     requests: u64,
     skipped: u64,
     finished: bool,
+    /// A note if the units of the format are implausible.
+    units: Option<String>,
 }
 
 impl<F: LineFormat> Source for LineSource<F> {
@@ -94,7 +134,7 @@ impl<F: LineFormat> Source for LineSource<F> {
     }
 
     fn notes(&self) -> Vec<String> {
-        self.format.notes()
+        self.format.notes().into_iter().chain(self.units.clone()).collect()
     }
 }
 
@@ -108,7 +148,7 @@ impl<F: LineFormat> LineSource<F> {
         }
         match self.format.parse(line)? {
             Parsed::Record(record) => {
-                let request = self.clock.place(record)?;
+                let request = self.clock.check(record)?;
                 self.requests += 1;
                 Ok(Some(request))
             }
@@ -159,44 +199,33 @@ impl<F: LineFormat> LineSource<F> {
     }
 }
 
-/// Turns times of the trace's clock into arrivals that count from the first request and never decrease.
+/// The latest time of the records so far.
 #[derive(Debug, Default)]
 pub struct Clock {
-    first: Option<Nanos>,
     latest: Nanos,
 }
 
 impl Clock {
-    /// `record` at its arrival.
+    /// `record`, unchanged.
     ///
     /// # Errors
-    /// The record is earlier than the previous one by more than [`TOLERATED_DISORDER`].
+    /// The record is earlier than a previous one by more than [`LONGEST_DISORDER`].
     #[inline]
-    pub fn place(&mut self, record: Request) -> std::result::Result<Request, Fault> {
-        let first = match self.first {
-            Some(first) => first,
-            None => {
-                self.latest = record.arrival;
-                *self.first.insert(record.arrival)
-            }
-        };
-        if record.arrival < self.latest {
-            let back = self.latest - record.arrival;
-            if back > TOLERATED_DISORDER {
-                return Err(goes_back(back));
-            }
-        } else {
-            self.latest = record.arrival;
+    pub fn check(&mut self, record: Request) -> std::result::Result<Request, Fault> {
+        let back = self.latest.saturating_sub(record.arrival);
+        if back > LONGEST_DISORDER {
+            return Err(goes_back(back));
         }
-        Ok(Request { arrival: self.latest - first, ..record })
+        self.latest = self.latest.max(record.arrival);
+        Ok(record)
     }
 }
 
 #[cold]
 fn goes_back(back: Nanos) -> Fault {
-    let (back, tolerated) = (Seconds(back), TOLERATED_DISORDER / 1_000_000_000);
+    let (back, tolerated) = (Seconds(back), LONGEST_DISORDER / 1_000_000_000);
     Fault::new(format!(
         "time goes back by {back} s from the latest request before; expected lines in order of time (to within \
-         {tolerated} s)"
+         {tolerated} s), or a file sorted by time"
     ))
 }

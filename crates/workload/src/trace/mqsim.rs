@@ -17,6 +17,7 @@ impl LineFormat for MqSim {
     const NAME: &'static str = "mqsim";
     const ALIASES: &'static [&'static str] = &["ssdsim"];
     const ABOUT: &'static str = "MQSim and SSDSim ASCII: ns device sector sectors 1 (read) or 0 (write)";
+    const IN_BYTES: Option<&'static str> = Some("time=1:ns,op=5:read=1,offset=3,size=4,volume=2");
     const HOLDS: Holds = Holds::PLAIN;
     const HAS_VOLUMES: bool = true;
 

@@ -78,7 +78,8 @@ pub fn open(mut input: Box<dyn ReadSeek>, name: &str, options: &TraceOptions) ->
     let chunks = Chunks { whole: Part::new(input), bytes };
     let reader = guarded(|| SerializedFileReader::new(chunks)).map_err(damaged)?;
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
-    let position = |name: &str| (0..schema.num_columns()).find(|&at| schema.column(at).path().string() == name);
+    let position =
+        |name: &str| (0..schema.num_columns()).find(|&at| schema.column(at).path().string().eq_ignore_ascii_case(name));
     let columns = NAMES.map(position);
     if let Some(missing) = (0..REQUIRED).find(|&role| columns[role].is_none()) {
         let found: Vec<String> =
@@ -144,7 +145,7 @@ impl Source for ParquetSource {
             if self.at == self.batch.rows && !self.next_batch()? {
                 break;
             }
-            let read = self.record().and_then(|record| self.clock.place(record));
+            let read = self.record().and_then(|record| self.clock.check(record));
             self.at += 1;
             self.row += 1;
             match read {

@@ -118,7 +118,7 @@ impl<F: RecordFormat> Source for RecordSource<F> {
                 continue;
             }
             let placed = match read {
-                Ok(Parsed::Record(record)) => self.clock.place(record),
+                Ok(Parsed::Record(record)) => self.clock.check(record),
                 Ok(Parsed::Header | Parsed::Skip) => continue,
                 Ok(Parsed::End) => break,
                 Err(fault) => Err(fault),

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use super::line_format::{Holds, Names};
 use super::output::{Compression, Losses, Recorder, Target, has_name};
 use super::*;
+use crate::in_order::Disorder;
 use crate::request::{Command, Directives, Extent, Lifetime, NO_FILE, Request, RequestKind};
 
 /// A file in memory that outlives the writer.
@@ -103,6 +104,40 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
             };
         steps.into_iter().enumerate().map(request).collect()
     })
+}
+
+/// Requests of 4 KiB at these times in milliseconds, each on the next page, as lines or rows of `format`.
+fn at_times(format: &'static Format, times: &[u64]) -> Vec<u8> {
+    let request = |(at, ms): (usize, &u64)| {
+        let extent = Extent { sector: 8 * at as u64, sectors: 8 };
+        Request::new(ms * 1_000_000, Command::new(RequestKind::Write, extent))
+    };
+    let requests: Vec<Request> = times.iter().enumerate().map(request).collect();
+    written(&requests, Target { format, compression: Compression::Plain }).0
+}
+
+/// Arrivals in milliseconds, pages, and disorder of a trace.
+fn arrivals(bytes: Vec<u8>, format: &str) -> (Vec<(u64, u64)>, Disorder) {
+    let options = TraceOptions { format: Some(format.into()), ..TraceOptions::default() };
+    let mut source = open_trace_file(Box::new(Cursor::new(bytes)), "t", &options).unwrap();
+    let mut found = Vec::new();
+    while let Some(request) = source.next_request().unwrap() {
+        found.push((request.arrival / 1_000_000, request.extent.sector / 8));
+    }
+    (found, source.disorder())
+}
+
+#[test]
+fn every_written_format_is_sorted_by_time() {
+    for format in FORMATS.iter().filter(|format| format.output().is_some()) {
+        // The clock of some formats has whole seconds.
+        let bytes = at_times(format, &[1000, 6000, 2000, 7000, 0, 7000]);
+        let (found, disorder) = arrivals(bytes, format.name);
+        let expected = [(0, 4), (1000, 0), (2000, 2), (6000, 1), (7000, 3), (7000, 5)];
+        assert_eq!(found, expected, "{}", format.name);
+        let largest = 7_000_000_000;
+        assert_eq!(disorder, Disorder { sorted: 2, late: 0, largest }, "{}", format.name);
+    }
 }
 
 proptest! {

@@ -15,6 +15,7 @@ pub struct Tencent;
 impl LineFormat for Tencent {
     const NAME: &'static str = "tencent";
     const ABOUT: &'static str = "Tencent block CSV: seconds,sector,sectors,1 (write) or 0 (read),volume";
+    const IN_BYTES: Option<&'static str> = Some("time=1:s,op=4:write=1,offset=2,size=3,volume=5");
     const HOLDS: Holds = Holds { time_grain: 1_000_000_000, ..Holds::PLAIN };
     const HAS_VOLUMES: bool = true;
 

@@ -156,12 +156,15 @@ fn crc32(bytes: &[u8]) -> u32 {
 }
 
 #[test]
-fn small_disorder_is_smoothed_and_large_refused() {
+fn disorder_is_sorted_up_to_a_minute() {
     let arrivals = |text: &str| good(text.as_bytes()).iter().map(|r| r.arrival).collect::<Vec<_>>();
-    assert_eq!(arrivals("10,1,8,1,0\n9,1,8,1,0\n11,1,8,1,0\n10,1,8,1,0\n"), [0, 0, 1_000_000_000, 1_000_000_000]);
-    let (place, what) = wrong(b"10,1,8,1,0\n8.5,1,8,1,0\n");
+    assert_eq!(
+        arrivals("10,1,8,1,0\n9,1,8,1,0\n11,1,8,1,0\n10,1,8,1,0\n"),
+        [0, 1_000_000_000, 1_000_000_000, 2_000_000_000]
+    );
+    let (place, what) = wrong(b"100,1,8,1,0\n39.5,1,8,1,0\n");
     assert_eq!(place, "t:2");
-    assert!(what.contains("back by 1.500000000 s"), "{what}");
+    assert!(what.contains("back by 60.500000000 s"), "{what}");
 }
 
 #[test]
@@ -216,9 +219,54 @@ fn what_is_no_trace_is_named() {
         assert!(what.len() < 250, "{what}");
     }
     assert!(wrong(b"about 5 words\n").1.contains("--columns"));
+    // A line that is far from all formats is described, and no format is named.
+    for (text, said) in [
+        ("0,WRITE,0,4096\n", "4 columns between commas (number, text, number, number)"),
+        ("a\tb\t5\n", "3 columns between tabs (text, text, number)"),
+        ("12\n", "there is one column"),
+    ] {
+        let what = wrong(text.as_bytes()).1;
+        assert!(what.contains(said) && !what.contains("nearest"), "{what}");
+    }
+    let msr = "128166372003061629;hm;1;Read;383496192;32768;413\n";
+    let what = wrong(msr.as_bytes()).1;
+    assert!(what.contains("with commas instead of semicolons the line is a request in the format msr"), "{what}");
+    for (text, said) in [
+        ("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n", "a pointer of Git LFS"),
+        ("\n<!DOCTYPE HTML>\n<html>1,2</html>\n", "a page of HTML"),
+        ("/annex/objects/SHA256E-s5--1.csv\n", "a pointer of git-annex"),
+    ] {
+        for format in [None, Some("msr".to_string())] {
+            let options = TraceOptions { format, ..TraceOptions::default() };
+            let error = read(text.as_bytes(), &options).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("t: this is {said}")), "{error}");
+        }
+    }
     let (place, what) = wrong(b"Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n");
     assert_eq!(place, "t");
     assert!(what.contains("no request"), "{what}");
+}
+
+#[test]
+fn bytes_in_place_of_sectors_are_noted() {
+    let notes = |text: &str| {
+        open_trace(Box::new(Cursor::new(text.as_bytes().to_vec())), "t", &TraceOptions::default()).unwrap().notes()
+    };
+    for text in [
+        "0.5 0 8192 4096 1\n0.7 0 16384 4096 0\n",
+        "5 0 8192 4096 1\n7 0 16384 4096 0\n",
+        "1,8192,4096,1,5\n1,0,512,0,5\n",
+        "0.5 ; 8192 ; 4096 ; R ; 0.0 ; 0.0\n0.7 ; 512 ; 512 ; W ; 0.0 ; 0.0\n",
+    ] {
+        let said = notes(text);
+        assert!(said.len() == 1 && said[0].contains("512 times too large? (--columns time=1"), "{said:?}");
+        // The columns of the note read the same lines, in bytes.
+        let columns = said[0].split("--columns ").nth(1).and_then(|text| text.strip_suffix(')')).map(String::from);
+        let options = TraceOptions { columns, ..TraceOptions::default() };
+        let (requests, _) = read(text.as_bytes(), &options).unwrap();
+        assert_eq!((requests[0].extent.sector, requests[0].extent.sectors), (16, 8), "{text}");
+    }
+    assert_eq!(notes("0.5 0 8192 4096 1\n0.7 0 16384 8 0\n"), [""; 0]);
 }
 
 #[test]

@@ -35,7 +35,13 @@ pub struct Reading {
     pub columns: usize,
     /// The fault.
     pub fault: String,
+    /// The line is a record but for this column, or for columns at the end.
+    pub is_near: bool,
 }
+
+/// Values of single columns, and ends of lines, by which a line with one fault becomes a record.
+const VALUES: [&[u8]; 8] = [b"0", b"1", b"8", b"R", b"Read", b"read", b"0.5", b"+"];
+const ENDS: [&[u8]; 6] = [b",8", b",8,8", b",0", b" 0", b" 8", b" 8 0"];
 
 /// The part of `line` that the line format `F` reads; `None` if `F` accepts the line. The fault lies near the end of
 /// the shortest prefix with the same message, quotes apart, because only columns up to the fault cause the message.
@@ -47,17 +53,26 @@ pub fn reads<F: LineFormat>(head: &Head<'_>, line: &[u8]) -> Option<Reading> {
         format.parse(part).err().map(|fault| fault.what)
     };
     let line = &line[..line.len().min(LONGEST)];
+    let is_record = |line: &[u8]| fault_of(line).is_none();
     let kind_of = |fault: &str| fault.split('"').next().map(str::to_owned);
     let fault = fault_of(line)?;
     let kind = kind_of(&fault);
     let is_separator = |byte: u8| matches!(byte, b',' | b';' | b' ' | b'\t');
-    let mut columns = 0;
+    let (mut columns, mut begin) = (0, 0);
     for end in 1..=line.len() {
         let ends = end == line.len() || (is_separator(line[end]) && !is_separator(line[end - 1]));
         if ends && fault_of(&line[..end]).and_then(|fault| kind_of(&fault)) == kind {
-            return Some(Reading { columns, fault });
+            let repaired = |value: &&[u8]| is_record(&[&line[..begin], value, &line[end..]].concat());
+            let ended = |more: &&[u8]| is_record(&[line, more].concat());
+            let is_near = VALUES.iter().any(repaired) || ENDS.iter().any(ended);
+            return Some(Reading { columns, fault, is_near });
         }
-        columns += usize::from(ends);
+        if ends {
+            columns += 1;
+        }
+        if end < line.len() && is_separator(line[end]) {
+            begin = end + 1;
+        }
     }
     None
 }

@@ -83,14 +83,19 @@ fn pareto_gives_one_less_h_of_the_requests_to_h_of_the_blocks() {
     assert!((0.79..0.82).contains(&share), "{share}");
 }
 
+/// Variances add up: a twelfth of a squared range for each uniform draw, divided by twelve for the mean of twelve.
 #[test]
-fn normal_has_its_deviation() {
-    let mut rng = Rng::new(1, 2);
-    let ranks: Vec<f64> = (0..200_000).map(|_| normal_rank(1e6, 1e5, &mut rng) as f64).collect();
-    let mean = ranks.iter().sum::<f64>() / ranks.len() as f64;
-    let variance = ranks.iter().map(|rank| (rank - mean).powi(2)).sum::<f64>() / ranks.len() as f64;
-    assert!((mean - 5e5).abs() < 1500.0, "{mean}");
-    assert!((variance.sqrt() - 1e5).abs() < 1500.0, "{variance}");
+fn normal_is_the_mean_of_twelve_uniform_ranks() {
+    for percent in [0.0, 10.0, 40.0] {
+        let (ranks, mut rng) = (1_000_000, Rng::new(1, 2));
+        let width = (ranks as f64 * percent / 100.0) as u64;
+        let draws: Vec<f64> = (0..200_000).map(|_| normal_rank(ranks, width, &mut rng) as f64).collect();
+        let mean = draws.iter().sum::<f64>() / draws.len() as f64;
+        let variance = draws.iter().map(|rank| (rank - mean).powi(2)).sum::<f64>() / draws.len() as f64;
+        let expected = 1e6 * (1.0 / 144.0 + (percent / 100.0f64).powi(2) / 12.0).sqrt();
+        assert!((mean - 5e5).abs() < 1500.0, "{percent}: {mean}");
+        assert!((variance.sqrt() / expected - 1.0).abs() < 0.01, "{percent}: {} {expected}", variance.sqrt());
+    }
 }
 
 #[test]

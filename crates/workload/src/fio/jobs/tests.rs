@@ -594,6 +594,6 @@ fn job_files_are_recognized_by_their_start() {
         fuzz_job_file(text.as_bytes());
         JobFile::parse(text, "j.fio").unwrap();
     }
-    assert!(is_job_file(b"\xef\xbb\xbf# x\r\n\r\n  [a]\r\n"));
+    assert!(is_job_file(b"\xef\xbb\xbf# x\r\n\r\n  [a]\r\n") && is_job_file(b"; a\nrw = write\nbs=4k\n"));
     assert!(!is_job_file(b"1,h,0,Write,0,512,1\n") && !is_job_file(b"") && !is_job_file(b"fio version 3 iolog\n[a]"));
 }

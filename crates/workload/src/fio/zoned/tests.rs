@@ -88,12 +88,62 @@ fn trims_reset_zones_with_data() {
     assert_eq!(requests("rw=randtrim,bs=16k,n=2", 20), [], "no zone has data");
 }
 
+/// Writes, resets, finishes and reads of `text`, on 59 zones of 32 MiB.
+fn counts(text: &str) -> [usize; 4] {
+    let spec: FioSpec = format!("zonemode=zbd,zonesize=32m,{text}").parse().expect("a workload");
+    let mut source = JobsSource::of_spec(&spec, Room { first: 0, bytes: 1888 * MIB }, 1).expect("a source");
+    let mut counts = [0; 4];
+    while let Some(request) = source.next_request().expect("a request") {
+        let at = match (request.kind, request.directives.zone) {
+            (RequestKind::Write, _) => 0,
+            (RequestKind::Trim, ZoneAction::Finish) => 2,
+            (RequestKind::Trim, _) => 1,
+            _ => 3,
+        };
+        counts[at] += 1;
+    }
+    counts
+}
+
+/// `loops=1` is what a job file has; the first two rows are counts of fio 3.33 and 3.42, the others follow from the
+/// rules of its `zbd.c` by hand: a pass ends at the end of the last zone, and a full zone is reset before a write.
+#[test]
+fn sequential_passes_end_where_fio_ends_them() {
+    const PLAIN: &str = "zonecapacity=24m,rw=write,bs=256k";
+    for (text, expected) in [
+        ("size=256m,loops=1", [768, 0, 0, 0]),
+        ("offset=40m,size=64m,loops=1", [96, 0, 0, 0]),
+        ("size=256m,loops=2", [1536, 8, 0, 0]),
+        ("size=256m,loops=1,n=1000", [768, 0, 0, 0]),
+        ("size=256m,loops=2,n=1000", [1000, 3, 0, 0]),
+        // Three passes of 192 MiB, the last of 128 MiB.
+        ("size=256m,io_size=512m", [2048, 14, 0, 0]),
+        // The copy that does not fill the first zone resets it, and then each zone that the other has filled.
+        ("size=256m,loops=1,numjobs=2", [1536, 8, 0, 0]),
+        ("size=128m,loops=1,numjobs=2,offset_increment=128m", [768, 0, 0, 0]),
+        // A rest of 5 MiB is smaller than a block and finished; the job ends with the finish of its last zone.
+        ("size=64m,loops=1,zonecapacity=29m,bs=8m", [6, 0, 2, 0]),
+        // The last block of a zone is cut to the smallest block, and its bytes do not count.
+        ("size=64m,loops=1,zonecapacity=30m,bssplit=4m/100:2m/0", [16, 0, 0, 0]),
+    ] {
+        let keys = if text.contains("zonecapacity") { "rw=write" } else { PLAIN };
+        assert_eq!(counts(&format!("{keys},{text}")), expected, "{text}");
+    }
+}
+
+#[test]
+fn trims_of_whole_zones_reset_them() {
+    assert_eq!(counts("zonecapacity=24m,rw=trim,bs=32m,size=256m,loops=1"), [0, 8, 0, 0]);
+    assert_eq!(counts("zonecapacity=24m,rw=trim,bs=32m,offset=40m,size=64m,loops=2"), [0, 2, 0, 0]);
+}
+
 #[test]
 fn refused_in_one_line() {
     for (text, expected) in [
         ("zonemode=zbd,rw=write", "zonesize"),
         ("zonemode=zbd,zonesize=1m,zonecapacity=2m", "no more than zonesize"),
         ("zonemode=zbd,zonesize=64k,bs=128k", "larger than what a zone holds"),
+        ("zonemode=zbd,zonesize=1m,rw=trim,bs=64k", "expected trims of zonesize"),
         ("zonemode=zbd,zonesize=1m,zoneskip=1m", "strides"),
         ("max_open_zones=3", "zonemode=zbd"),
         ("zonemode=zbd,zonesize=1m,verify=crc32c", "reset"),

@@ -20,6 +20,21 @@ fn columns_in_any_order_and_quotes() {
 }
 
 #[test]
+fn headings_may_have_capitals_tabs_and_semicolons() {
+    let record = Request::new(5, Command::new(RequestKind::Read, Extent { sector: 2, sectors: 8 }));
+    for separator in SEPARATORS.map(|byte| char::from(byte).to_string()) {
+        let with = |text: &str| text.replace(',', &separator);
+        let header = with("Time_NS,OP,extra, Offset_Bytes,\"SIZE_BYTES\"");
+        assert_eq!(read(&header, &with("5,READ,\"a,b\",1024,4096")), Ok(Parsed::Record(record)), "{separator:?}");
+        let mut format = Columns::default();
+        format.prepare(&Head { bytes: header.as_bytes(), whole: true });
+        assert_eq!(format.notes(), ["the column extra of the trace is not read"]);
+    }
+    let text = "time\top\toffset\tsize";
+    assert!(nearly_a_heading(text.as_bytes()).unwrap().ends_with("--columns time=1,op=2,offset=3,size=4"));
+}
+
+#[test]
 fn writes_have_directives() {
     let header = "time_ns,op,offset_bytes,size_bytes,fua,placement";
     let directives = |line: &str| match read(header, line) {

@@ -48,7 +48,9 @@ fn records_of_a_program_are_requests() {
     assert!(wrong("1 0 512 0 0\n1 0 0 0 0\n").starts_with(size));
     let kind = "kind: expected 0 to 3, found 4; the file is read as numbers, a format of a plug-in";
     assert!(wrong("1 0 512 4 0\n").contains(kind));
-    assert!(wrong("9000000000 0 512 0 0\n1 0 512 0 0\n").starts_with("t:2: record: "));
+    assert!(wrong("90000000000 0 512 0 0\n1 0 512 0 0\n").starts_with("t:2: record: time goes back"));
+    let unsorted = requests("5 0 512 0 0\n3 512 512 0 0\n4 1024 512 0 0\n", "numbers").unwrap();
+    assert_eq!(unsorted, ["0 Read 1 1 0", "1 Read 2 1 0", "2 Read 0 1 0"]);
     assert!(wrong("").contains("the file holds no request"));
     let output = Target::of_name("x.csv", Some("numbers")).map(drop).unwrap_err().to_string();
     assert!(output.starts_with("x.csv: numbers traces are only read; expected --format with one of csv, "));

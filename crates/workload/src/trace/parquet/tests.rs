@@ -63,7 +63,7 @@ fn what_is_written_is_read_again() {
 fn faults_name_the_row() {
     let (good, name) = request(1);
     let back = Request { arrival: 0, ..good };
-    let rows = [good, Request { arrival: 5_000_000_000, ..good }, back, Request { arrival: 6_000_000_000, ..good }];
+    let rows = [good, Request { arrival: 65_000_000_000, ..good }, back, Request { arrival: 66_000_000_000, ..good }];
     let bytes = written(rows.into_iter().map(|request| (request, name)));
     let mut source = opened(&bytes, false).unwrap();
     let error = std::iter::from_fn(|| source.next_request().transpose()).find_map(|read| read.err()).unwrap();

@@ -9,21 +9,26 @@ use palimpsest_flash::units::Nanos;
 
 impl Playing {
     /// Takes the request of job `number`, which is pending; of a job on zones, what its zone needs first. `None` if
-    /// the job waits for its requests in flight, or has ended.
+    /// the job waits for its requests in flight, begins another pass, or has ended.
     pub(super) fn take(&mut self, number: u32, zones: &mut Option<ZoneHost>) -> Option<Request> {
         let request = self.pending.take().expect("it is pending");
         let (Some(host), Some(own)) = (zones, &mut self.zones) else { return Some(request) };
         let step = host.step(number, own, request, self.outstanding > 0);
-        self.quiesces = matches!(step, Step::First(_) | Step::Wait);
-        self.pending = Some(request).filter(|_| self.quiesces);
+        self.quiesces = matches!(step, Step::First(..) | Step::Wait);
         match step {
-            Step::Issue(request) | Step::First(request) => Some(request),
-            Step::Wait => None,
-            Step::End => {
-                self.end();
-                None
+            Step::Issue(issued) => {
+                self.source.placed(&request, &issued);
+                return Some(issued);
             }
+            Step::First(first, next) => {
+                self.pending = Some(next);
+                return Some(first);
+            }
+            Step::Wait => self.pending = Some(request),
+            Step::EndPass if self.source.end_pass(&request) => {}
+            Step::EndPass | Step::End => self.end(),
         }
+        None
     }
 }
 
@@ -58,10 +63,12 @@ impl Phase {
             let begun = job.begin.is_some();
             let has = begun && if job.has_times { job.within(None).is_some() } else { job.fill(None).is_some() };
             if self.left > 0 && has && !self.is_ahead(at, 0) {
+                let number = self.first + at as u32;
+                let Some(request) = self.jobs[at].take(number, zones) else {
+                    return self.next_now(latest, base, zones);
+                };
                 self.left -= 1;
                 self.jobs[at].flowed += 1;
-                let number = self.first + at as u32;
-                let Some(request) = self.jobs[at].take(number, zones) else { continue };
                 return Some((Request { arrival: latest, ..request }, number));
             }
             self.turn = (at + 1) % count;
