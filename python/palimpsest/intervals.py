@@ -2,7 +2,7 @@
 
 `t`: Student's t, which assumes normal figures; exact quantiles of the distribution (Abramowitz and Stegun, 26.7.3 and
 26.7.4). `bootstrap`: percentiles of the means of 10,000 samples with replacement, from a fixed seed; too narrow for few
-seeds.
+seeds. Equal values have no interval: they do not vary, and an interval of width zero would claim certainty.
 """
 
 import math
@@ -21,7 +21,7 @@ _SEED = 20_000
 
 
 class Interval(NamedTuple):
-    """A mean with its interval; a single value has no bounds."""
+    """A mean with its interval; a single value has no bounds, and neither have equal values."""
 
     mean: float
     low: float | None
@@ -57,9 +57,10 @@ def interval(values: Sequence[float], method: str = "t", level: float = LEVEL) -
     """The mean of values by seed, and its interval of this level by `t` or `bootstrap`. Raises InputError."""
     if method not in METHODS:
         raise InputError(f"interval {method!r}: expected one of {', '.join(METHODS)}")
-    number, mean = len(values), math.fsum(values) / len(values)
-    if number < 2:
-        return Interval(mean, None, None, None, number)
+    number, first = len(values), values[0]
+    if all(value == first for value in values):
+        return Interval(float(first), None, None, 0.0 if number > 1 else None, number)
+    mean = math.fsum(values) / number
     deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (number - 1))
     if method == "t":
         half = t_quantile(number - 1, level) * deviation / math.sqrt(number)

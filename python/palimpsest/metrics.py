@@ -17,6 +17,8 @@ CAUSES = (
 """Causes of flash operations, in the order of tables and charts."""
 
 _EQUAL = 1e-9
+_MOST_SEEDS = 8
+"""Most seeds that a note names."""
 
 
 def _is_modelled_time(times: Mapping[str, Any], key: str) -> bool:
@@ -275,12 +277,62 @@ def relative(value: float | None, base: float | None) -> float | None:
 
 
 def labelled_notes(results: Sequence[Result]) -> list[str]:
-    """The notes of several results, each once, with the labels of its results unless all have the note."""
+    """The notes of several results, each once, with the labels of its results unless all have the note.
+
+    A note on seeds that change nothing follows, because their equal figures look like a certain mean.
+    """
     labels: dict[str, dict[str, None]] = {}
     for result in results:
         for note in result.get("notes", []):
             labels.setdefault(note, {})[result.label] = None
-    return [note if len(of) == len(results) else f"{', '.join(of)}: {note}" for note, of in labels.items()]
+    notes = [note if len(of) == len(results) else f"{', '.join(of)}: {note}" for note, of in labels.items()]
+    return notes + equal_seeds(results)
+
+
+_BESIDE_FIGURES = ("seed", "label", "sim", "provenance")
+"""Keys of a result that differ between seeds although no figure does."""
+
+
+def no_interval(results: Iterable[Result]) -> str | None:
+    """Why runs with several seeds, all of whose figures are equal, have no interval; None if a figure differs."""
+    seeds: list[str] = []
+    first: Result | None = None
+    for result in results:
+        if first is not None and _without_seed(result) != _without_seed(first):
+            return None
+        first = first or result
+        seeds.append(str(result["seed"]))
+    if first is None or len(set(seeds)) < 2:
+        return None
+    named = f"{', '.join(seeds[:_MOST_SEEDS])}{', ...' * (len(seeds) > _MOST_SEEDS)}"
+    return f"seeds {named} give equal figures, which have no interval: {_undrawn(first)}"
+
+
+def _without_seed(result: Result) -> dict[str, Any]:
+    return {key: result[key] for key in result.keys() if key not in _BESIDE_FIGURES}  # noqa: SIM118 - not a dict
+
+
+def _undrawn(result: Result) -> str:
+    """The parts of a run on which the seed does not act, and the remedy."""
+    before = str((result.get("precondition") or {}).get("spec", "none"))
+    draws = "random:" in before or before == "steady"
+    reasons = ["a trace is replayed as recorded with every seed"] if result.get("trace_format") else []
+    if not draws:
+        drawn = f"{before if before.startswith('fill:') else 'fill:90%'},random:1x"
+        reasons.append(f"--precondition {before} draws nothing; {drawn} draws overwrites from the seed")
+    return ", and ".join(reasons) or "nothing that the seed draws changes a figure"
+
+
+def equal_seeds(results: Sequence[Result]) -> list[str]:
+    """A note for the runs that several seeds repeat without a difference, with their labels."""
+    runs: dict[str, list[Result]] = {}
+    for result in results:
+        runs.setdefault(result.label.removesuffix(f"-seed-{result.get('seed')}"), []).append(result)
+    labels: dict[str, list[str]] = {}
+    for label, repeated in runs.items():
+        if (why := no_interval(repeated)) is not None:
+            labels.setdefault(why, []).append(label)
+    return [f"{', '.join(of)}: {why}" for why, of in labels.items()]
 
 
 def factor(ratio: float | None) -> str:

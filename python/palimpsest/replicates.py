@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from . import engine
 from .distribution import need
 from .intervals import LEVEL, Interval, interval
-from .metrics import METRICS, Metric, is_modelled, unequal_promises
+from .metrics import METRICS, Metric, equal_seeds, is_modelled, no_interval, unequal_promises
 from .options import RunOptions
 from .result import Comparison, Result
 from .sketches import KINDS, Sketch, merged
@@ -72,7 +72,10 @@ class Replicates:
                 figures[name] = None if found is None else found._asdict()
                 ratios[name] = None if ratio is None or label == self.labels[0] else ratio._asdict()
             times = {kind: {f"p{p:g}": value for p, value in self.percentiles(label, kind).items()} for kind in KINDS}
-            groups.append({"label": label, "figures": figures, "ratios": ratios, "merged_latency_ns": times})
+            groups.append(
+                {"label": label, "figures": figures, "ratios": ratios, "merged_latency_ns": times}
+                | {"no_interval": no_interval(self.groups[label])}
+            )
         return {
             "seeds": self.seeds,
             "confidence": {"method": self.method, "level": LEVEL},
@@ -131,6 +134,7 @@ class Replicates:
         words = {"t": "Student's t", "bootstrap": "bootstrap"}[self.method]
         last = f"mean of {seeds} and half of its {LEVEL:.0%} interval ({words}); ratios are paired by seed"
         notes = dict.fromkeys(note for result in self.results for note in result.get("notes", []))
+        notes |= dict.fromkeys(equal_seeds(self.results))
         unequal = unequal_promises((label, group[0]) for label, group in self.groups.items())
         head = [Text(unequal, style="yellow"), Text()] if unequal else []
         return Group(*head, table, Text(), Text(last), *(Text(f"note: {note}", style="yellow") for note in notes))

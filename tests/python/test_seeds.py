@@ -32,6 +32,8 @@ def test_intervals() -> None:
     assert found.low < bootstrap.low < 3.0
     assert bootstrap == interval([1.0, 2.0, 3.0, 4.0, 5.0], "bootstrap")
     assert interval([7.0]) == (7.0, None, None, None, 1)
+    for method in ("t", "bootstrap"):
+        assert interval([0.3, 0.3, 0.3], method) == (0.3, None, None, 0.0, 3)
     with pytest.raises(ps.InputError, match="expected one of t, bootstrap"):
         interval([1.0, 2.0], "z")
 
@@ -64,7 +66,8 @@ def test_ratios_are_paired_by_seed() -> None:
     data = made.to_dict()
     assert [run["label"] for run in data["runs"]][:4] == ["page-seed-1", "page-seed-2", "page-seed-3", "mga-seed-1"]
     ratio = data["groups"][1]["ratios"]["write_amplification"]
-    assert (ratio["mean"], ratio["low"], ratio["number"]) == (pytest.approx(0.62), pytest.approx(0.62), 3)
+    # The seed acts on both runs alike, so that all ratios are equal and have no interval.
+    assert (ratio["mean"], ratio["low"], ratio["deviation"], ratio["number"]) == (pytest.approx(0.62), None, 0.0, 3)
     assert data["groups"][0]["merged_latency_ns"]["read"]["p50"] == 49_152 + 256
     assert made.to_polars().filter(label="mga", figure="flash.erases")["number"].item() == 3
     with pytest.raises(ps.InputError, match="each once"):
@@ -105,3 +108,61 @@ def test_sweeps_keep_distributions(tmp_path: Any) -> None:
     assert means["number"].to_list() == [3, 3]
     assert (tmp_path / "s" / "latency.parquet").is_file()
     assert ps.Sweep.load(tmp_path / "s").latency().equals(table)
+
+
+TRACE = "".join(f"{at * 20000},0,W,{at * 7919 % 4096 * 4096},4096\n" for at in range(3000))
+WHY = (
+    "seeds 1, 2, 3 give equal figures, which have no interval: a trace is replayed as recorded with every seed, and "
+    "--precondition fill:90% draws nothing; fill:90%,random:1x draws overwrites from the seed"
+)
+
+
+@pytest.fixture
+def trace(tmp_path: Any) -> str:
+    path = tmp_path / "trace.csv"
+    path.write_text("time_ns,stream,op,offset_bytes,size_bytes\n" + TRACE)
+    return str(path)
+
+
+@pytest.mark.contract
+def test_equal_figures_of_all_seeds_have_no_interval(palimpsest: Command, tmp_path: Any, trace: str) -> None:
+    """A former bug: a trace after a fill, on which no seed acts, had intervals of width zero in every figure."""
+    small = ("--ssd", "mga-8k", "--set", "ssd.blocks_per_plane=24", "--workload", trace, "--seeds", "1..3")
+    out = tmp_path / "both"
+    found = figures(
+        palimpsest("compare", *small, "--ftl", "page,mga", "--precondition", "fill:90%", "--json", "--out", str(out))
+    )
+    for group in found["groups"]:
+        assert group["no_interval"] == WHY
+        known = [each for each in (*group["figures"].values(), *group["ratios"].values()) if each is not None]
+        assert known
+        assert all((each["low"], each["high"], each["deviation"]) == (None, None, 0.0) for each in known)
+    shown = palimpsest("run", *small, "--precondition", "fill:90%").stdout
+    assert "±" not in shown
+    assert WHY in " ".join(shown.split())
+    assert f"page, mga: {WHY}" in (out / "report.html").read_text()
+    drawn = figures(palimpsest("run", *small, "--precondition", "fill:90%,random:1x", "--json"))["groups"][0]
+    assert drawn["no_interval"] is None
+    assert drawn["figures"]["latency_ns.write.mean"]["low"] is not None
+
+
+@pytest.mark.contract
+def test_equal_points_of_a_sweep_have_no_whiskers(palimpsest: Command, tmp_path: Any, trace: str) -> None:
+    spec = {
+        "base": {"ssd": "mga-8k", "ssd.blocks_per_plane": 24, "workload": trace, "ftl": "mga"},
+        "grid": {"precondition": ["fill:90%", "fill:90%,random:1x"], "seed": [1, 2, 3]},
+    }
+    swept = ps.sweep(spec, out=tmp_path / "s", jobs=1)
+    rows = swept.intervals("latency_ns.write.mean", ["precondition"]).to_dicts()
+    assert [(row["low"] is None, row["deviation"] == 0) for row in rows] == [(True, True), (False, False)]
+    assert swept.to_dict()["no_interval"] == [f"1 of 2 configurations: {WHY}"]
+    page = swept.plot("latency_ns.write.mean", "precondition").to_dict()["data"]
+    assert [[length is None for length in line["error_y"]["array"]] for line in page] == [[True, False]]
+    done = palimpsest(
+        "figure", "bars", str(tmp_path / "s"), "-o", str(tmp_path / "a.svg"), "--figure", "latency_ns.write.mean",
+        "--x", "precondition",
+    )  # fmt: skip
+    assert f"note: 1 of 2 configurations: {WHY}" in done.stderr
+    table = (tmp_path / "a.csv").read_text().splitlines()
+    assert table[1].endswith(",,")
+    assert not table[2].endswith(",,")

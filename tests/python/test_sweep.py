@@ -166,6 +166,11 @@ def test_dry_run_lists_and_runs_nothing(palimpsest: Command, file: Path, tmp_pat
         ('[base]\nfidelity = "exact"\n', ":2: fidelity = exact: there is no such value"),
         ('[base]\npayload = "none"\nfaults.power_cut_at = 100\n', ":3: "),
         ('[grid]\nftl = ["page"]\n[[exclude]]\nftl = "page"\n', "no point is left"),
+        ('[base]\nskip_bad = true\n[grid]\nftl = ["page", "mga"]\n', ":2: skip_bad = true: the option is for traces"),
+        (
+            '[base]\nworkload = "rw=write,n=9"\nprecondition = "layout"\n',
+            ":3: precondition = layout: the requests have",
+        ),
     ],
 )
 def test_mistakes_end_it_before_the_first_point(palimpsest: Command, tmp_path: Path, text: str, says: str) -> None:
@@ -209,6 +214,47 @@ def test_points_that_contradict_themselves_are_left_out(palimpsest: Command, tmp
     for change in ('"4%"', '"4%", "28%", "x"'):
         file.write_text(f"[base]\nssd.blocks_per_plane = 40\n[grid]\nssd.over_provisioning = [{change}]\n")
         assert palimpsest("sweep", str(file), "--dry-run").returncode == 2
+
+
+MIXED = """[base]
+skip_bad = true
+volumes = "overlaid"
+workload.n = 200
+host.speedup = 2
+[grid]
+workload = ["oltp-zipf", "a.csv"]
+ftl = ["page", "mga"]
+"""
+
+
+def test_keys_of_the_base_are_for_points_that_read_them(palimpsest: Command, tmp_path: Path) -> None:
+    """A former bug: `skip_bad` beside traces and generated workloads refused the sweep."""
+    (tmp_path / "a.csv").write_text("time_ns,op,offset_bytes,size_bytes\n0,W,0,4096\nbad\n5,R,0,4096\n")
+    file = tmp_path / "mixed.toml"
+    file.write_text(MIXED)
+    done = palimpsest("sweep", str(file), "--dry-run")
+    assert (done.returncode, "4 points, 4 to run" in done.stdout) == (0, True), done.stderr
+    for key in ("skip_bad", "volumes", "workload.n", "host.speedup"):
+        assert f"note: {key}: 2 of 4 points have no use for it\n" in done.stderr
+    strict = palimpsest("sweep", str(file), "--dry-run", "--strict")
+    assert (strict.returncode, f"{file}:2: skip_bad = true: " in strict.stderr) == (2, True), strict.stderr
+    file.write_text(MIXED.replace('"oltp-zipf", ', ""))
+    done = palimpsest("sweep", str(file), "--dry-run")
+    assert (done.returncode, f"{file}:4: workload.n: expected a preset" in done.stderr) == (2, True), done.stderr
+    file.write_text('[base]\nworkload = "oltp-zipf"\n[[points]]\nftl = "mga"\nskip_bad = true\n')
+    assert palimpsest("sweep", str(file), "--dry-run").returncode == 2
+
+
+def test_a_share_of_an_unknown_number_is_refused_early(palimpsest: Command, tmp_path: Path) -> None:
+    """A former bug: a sweep with a warm-up in per cent passed `--dry-run`, and each point of a trace failed."""
+    (tmp_path / "a.csv").write_text("time_ns,op,offset_bytes,size_bytes\n0,W,0,4096\n5,R,0,4096\n")
+    file = tmp_path / "warm.toml"
+    file.write_text('[base]\nworkload = "a.csv"\nwarmup = "30%"\n')
+    done = palimpsest("sweep", str(file), "--dry-run")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{file}:3: warmup = 30%: a share of the requests needs their number; expected --requests" in done.stderr
+    file.write_text('[base]\nworkload = "a.csv"\nwarmup = "50%"\nrequests = 2\n')
+    assert palimpsest("sweep", str(file), "--dry-run").returncode == 0
 
 
 def test_a_missing_package_is_named(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

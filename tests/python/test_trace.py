@@ -191,19 +191,36 @@ def test_mistakes_are_one_line_and_status_2(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("option", ["--columns=time=1,offset=2,size=3", "--from=msr", "--skip-bad"])
+@pytest.mark.parametrize(
+    "option", ["--columns=time=1,offset=2,size=3", "--from=msr", "--skip-bad", "--volumes=overlaid"]
+)
 def test_options_of_traces_are_refused_for_generated_workloads(
     palimpsest: Command, tmp_path: Path, option: str
 ) -> None:
     (tmp_path / "job.fio").write_text("[a]\nrw=read\nn=5\n")
     for workload in ("rw=read,n=5", "trade", "trade,n=5", "job.fio"):
-        if workload == "job.fio" and option != "--skip-bad":
+        if workload == "job.fio" and option.startswith(("--columns", "--from")):
             continue  # The option declares the file a trace.
         for command in (["run", "--workload"], ["trace", "info"]):
             done = palimpsest(*command, workload, option, cwd=tmp_path)
             assert (done.returncode, done.stdout) == (2, ""), (command, workload)
             assert one_error_line(done.stderr).startswith(f"error: {option.split('=')[0]}: "), done.stderr
             assert done.stderr.endswith("expected a trace\n")
+
+
+@pytest.mark.parametrize("key", ["host.speedup=2", "host.compact=1MiB"])
+def test_keys_of_traces_are_refused_for_closed_loops(palimpsest: Command, tmp_path: Path, key: str) -> None:
+    """A former bug: both keys were accepted without an effect."""
+    (tmp_path / "job.fio").write_text("[a]\nrw=read\nn=5\n")
+    small = ("run", "--ssd", "mga-8k", "--precondition", "none", "--set", key, "--workload")
+    for workload in ("rw=read,n=5", "job.fio"):
+        done = palimpsest(*small, workload, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (2, ""), workload
+        assert one_error_line(done.stderr).startswith(f"error: --set {key}: "), done.stderr
+    (tmp_path / "a.csv").write_text("time_ns,op,offset_bytes,size_bytes\n0,W,0,4096\n50,R,0,4096\n")
+    assert palimpsest(*small, "a.csv", cwd=tmp_path).returncode == 0
+    timed = palimpsest(*small, "rw=read,n=5,rate_iops=1000", cwd=tmp_path)
+    assert timed.returncode == (0 if key.startswith("host.speedup") else 2)
 
 
 def test_a_heading_of_a_text_is_noted(palimpsest: Command, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ use palimpsest_flash::units::Nanos;
 use palimpsest_ftl::log::Identifiers;
 use palimpsest_ftl_api::Entry;
 pub use palimpsest_sim::timeline::Window;
-use palimpsest_workload::request::Source;
+use palimpsest_workload::request::{Arrivals, Source};
 use precondition::Precondition;
 use serde::Serialize;
 pub use session::Session;
@@ -136,6 +136,33 @@ pub struct Options {
     pub strict: bool,
 }
 
+impl Options {
+    /// The requests of the warm-up of a workload with `expected` requests; `None`: unknown.
+    ///
+    /// # Errors
+    /// [`Error::Input`] if the number is needed and unknown, or no request is left to measure.
+    fn warmup_requests(&self, expected: Option<u64>) -> Result<u64> {
+        let warmup = match self.warmup {
+            Warmup::Requests(requests) => requests,
+            Warmup::Share(0.0) => 0,
+            Warmup::Share(share) => {
+                let known = self.requests.into_iter().chain(expected).min();
+                let all = known.ok_or_else(|| {
+                    let what = "a share of the requests needs their number; expected --requests beside it, or a number \
+                                such as 5000";
+                    Error::input("--warmup", what)
+                })?;
+                (all as f64 * share) as u64
+            }
+        };
+        if self.requests.is_some_and(|requests| warmup >= requests) {
+            let what = format!("{warmup} requests of warm-up leave nothing to measure; expected fewer than --requests");
+            return Err(Error::input("--warmup", what));
+        }
+        Ok(warmup)
+    }
+}
+
 /// A result with the data of its charts.
 pub struct Outcome {
     /// The result.
@@ -220,13 +247,10 @@ pub fn run_from(
     watcher: Watcher<'_>,
     states: &mut dyn States,
 ) -> Result<Outcome> {
+    options.warmup_requests(source.expected_requests())?;
     let session = Session::new(&resolved.drive, options, watcher)?;
     name_handles(&session, source)?;
     session.expect_same_zones(source)?;
-    if session.drive.ftl.zones().is_some() && !resolved.drive.namespaces.0.is_empty() {
-        let what = format!("{} has zones, which all tenants address; expected none", resolved.drive.ftl.name);
-        return Err(Error::input("ssd.namespaces", what));
-    }
     let (mut session, precondition) = states::precondition(session, source, resolved, states)?;
     session.set_zones(source);
     session.begin(source)?;
@@ -275,5 +299,49 @@ pub fn check_options(drive: &DriveConfig, options: &Options) -> Result<()> {
             "operations of a counted run have no times; expected --fidelity timed",
         ));
     }
+    if registered(drive).zoned && !drive.namespaces.0.is_empty() {
+        let what = format!("{} has zones, which all tenants address; expected none", drive.ftl.name);
+        return Err(Error::input("ssd.namespaces", what));
+    }
     Ok(())
+}
+
+/// Refuses keys of `--set` that the workload does not read.
+///
+/// # Errors
+/// [`Error::Input`] at the key.
+pub fn expect_read(resolved: &Resolved, source: &mut dyn Source) -> Result<()> {
+    let host = &resolved.drive.host;
+    let is_open = source.arrivals() == Arrivals::Open && host.iodepth == 0;
+    let has_times = is_open || source.jobs().is_some();
+    let unread = [
+        (
+            "host.speedup",
+            host.speedup != 1.0 && !has_times,
+            "the requests follow completions and have no times; expected rate_iops, or a trace",
+        ),
+        (
+            "host.compact",
+            host.piece_bytes > 0 && source.format().is_none(),
+            "a generated workload has addresses of its own; expected a trace",
+        ),
+    ];
+    for (name, _, what) in unread.into_iter().filter(|(_, is_unread, _)| *is_unread) {
+        if let Some(key) = resolved.key(name).filter(|key| key.source.starts_with("--set ")) {
+            return Err(Error::input(&key.source, what));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the workload supports the options, before the simulation. The caller must drop `source` afterwards.
+///
+/// # Errors
+/// [`Error::Input`] if the workload does not support them.
+pub fn check_workload(source: &mut dyn Source, options: &Options) -> Result<()> {
+    options.warmup_requests(source.expected_requests())?;
+    match options.precondition {
+        Precondition::Layout => precondition::expect_files(source.next_of_layout().is_some(), source),
+        _ => Ok(()),
+    }
 }

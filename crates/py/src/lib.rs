@@ -39,7 +39,8 @@ use palimpsest_lab::log::victim;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::run::precondition::Precondition;
 use palimpsest_lab::run::{
-    Detail, Fidelity, Options, Outcome, Phase, Progress, Warmup, Window, check_options, run_from,
+    Detail, Fidelity, Options, Outcome, Phase, Progress, Warmup, Window, check_options, check_workload, expect_read,
+    run_from,
 };
 use palimpsest_lab::sim::faults::FAULTS;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
@@ -281,6 +282,18 @@ fn keep_only(source: &mut dyn Source, tenant: Option<u32>) -> palimpsest_lab::er
     if is_kept { Ok(()) } else { Err(CoreError::input("tenant", what)) }
 }
 
+/// Opens the workload of a run, which must read the given options.
+fn open(
+    options: &RunOptions,
+    resolved: &Resolved,
+    opening: &Opening<'_>,
+) -> palimpsest_lab::error::Result<Box<dyn Source>> {
+    let mut source = workload::open(&options.workload, opening)?;
+    expect_read(resolved, source.as_mut())?;
+    workload::expect_volumes(options.volumes.as_deref(), source.as_ref())?;
+    Ok(source)
+}
+
 /// Runs one drive under one workload; returns the result and the data of the charts, both as JSON.
 #[pyfunction]
 fn run(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyResult<(String, String)> {
@@ -294,7 +307,7 @@ fn run(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyRes
     let mut reporter = Reporter::new(progress);
     let begin = Instant::now();
     let (outcome, end) = py.detach(|| {
-        let outcome = workload::open(&options.workload, &opening).and_then(|mut source| {
+        let outcome = open(&options, &resolved, &opening).and_then(|mut source| {
             keep_only(source.as_mut(), options.tenant)?;
             let touched = core.touches(source.expected_requests());
             config::check_memory(&resolved.drive, &touched, files::available_memory())?;
@@ -352,12 +365,14 @@ fn print(mut outcome: Outcome, wall: Duration, measured: Duration, options: &Run
 fn check(py: Python<'_>, options_json: &str) -> PyResult<String> {
     let options = parse_options(options_json)?;
     let resolved = resolve(&options.ssd, options.ftl.as_deref(), &options.set)?;
-    check_options(&resolved.drive, &core_options(&options)?).map_err(raise)?;
+    let core = core_options(&options)?;
+    check_options(&resolved.drive, &core).map_err(raise)?;
     let trace = trace_options(&options, &resolved);
     let playing = playing(&options, &resolved)?;
     let drive_bytes = resolved.drive.logical_bytes();
     let opening = Opening { drive_bytes, seed: options.seed, trace: &trace, playing: &playing };
-    py.detach(|| workload::open(&options.workload, &opening).map(drop)).map_err(raise)?;
+    let opened = || check_workload(open(&options, &resolved, &opening)?.as_mut(), &core);
+    py.detach(opened).map_err(raise)?;
     Ok(resolved.to_json().to_string())
 }
 

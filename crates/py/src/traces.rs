@@ -1,6 +1,6 @@
 //! `palimpsest trace`: statistics of a workload, and workloads written as traces.
 
-use crate::workload::{Opening, open, open_file};
+use crate::workload::{Opening, expect_volumes, open, open_file};
 use crate::{InputError, REPORT_EVERY, raise, report, resolve};
 use palimpsest_lab::error::{Error as CoreError, Result};
 use palimpsest_lab::host::file_names::FileNames;
@@ -128,7 +128,9 @@ fn open_source(options: &TraceRequest, drive_bytes: u64, usual: Volumes) -> Resu
         member: None,
     };
     let opening = Opening { drive_bytes, seed: options.seed, trace: &trace, playing: &playing };
-    if options.file { open_file(&options.workload, &opening) } else { open(&options.workload, &opening) }
+    let source = if options.file { open_file(&options.workload, &opening) } else { open(&options.workload, &opening) }?;
+    expect_volumes(options.volumes.as_deref(), source.as_ref())?;
+    Ok(source)
 }
 
 fn finish<T>(outcome: Result<T>, watch: Watch) -> PyResult<T> {

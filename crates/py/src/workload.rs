@@ -63,6 +63,14 @@ fn of_traces(opening: &Opening<'_>) -> Option<&'static str> {
     given.iter().find(|(is_given, _)| *is_given).map(|&(_, option)| option)
 }
 
+/// Refuses `volumes` of the user for a workload that is no trace of a drive; only such a trace has volumes.
+pub fn expect_volumes(volumes: Option<&str>, source: &dyn Source) -> Result<()> {
+    if volumes.is_none() || source.format().is_some() && source.objects().is_none() {
+        return Ok(());
+    }
+    Err(Error::input("--volumes", "the option is for traces of drives, and this workload is none; expected a trace"))
+}
+
 /// An object workload, generated or of a trace.
 fn open_as_objects(spec: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
     let spec = ObjectSpec::parse(spec)?;

@@ -110,6 +110,8 @@ function average(values) {
   return {mean: values.reduce((sum, value) => sum + value, 0) / values.length, least: Math.min(...values), most: Math.max(...values), n: values.length};
 }
 
+const varies = cell => cell.most > cell.least;
+
 /* Means by facet, colour and x; an axis that is not drawn has one value. */
 function gather() {
   const figure = sweep.figures.find(each => each.name === state.figure);
@@ -173,9 +175,11 @@ function lines(data, facet, range) {
   const traces = data.found[facet].map((line, index) => {
     const colour = palette[index % palette.length];
     const kept = line.map((cell, place) => [cell, at[place]]).filter(([cell]) => cell);
-    const spread = kept.some(([cell]) => cell.n > 1) ? {error_y: {type: "data", symmetric: false, thickness: 1, width: 3,
-      array: kept.map(([cell]) => (cell.most - cell.mean) / data.factor),
-      arrayminus: kept.map(([cell]) => (cell.mean - cell.least) / data.factor)}} : {};
+    /* Equal values have no bar, because one of no length would look like certainty; NaN draws none. */
+    const bar = (cell, length) => varies(cell) ? length / data.factor : NaN;
+    const spread = kept.some(([cell]) => varies(cell)) ? {error_y: {type: "data", symmetric: false, thickness: 1, width: 3,
+      array: kept.map(([cell]) => bar(cell, cell.most - cell.mean)),
+      arrayminus: kept.map(([cell]) => bar(cell, cell.mean - cell.least))}} : {};
     const common = {name: data.labels(data.colour)[index], x: kept.map(([, place]) => place),
       y: kept.map(([cell]) => cell.mean / data.factor), ...spread};
     return numeric
@@ -222,11 +226,12 @@ function drawSweep() {
     said.textContent = sweep.figures.length ? "No finished point has this figure here." : "No point is finished.";
     return;
   }
-  const range = sameRange(data.values), averaged = data.found.flat(2).some(cell => cell && cell.n > 1);
+  const range = sameRange(data.values), averaged = data.found.flat(2).some(cell => cell && cell.n > 1),
+    differs = data.found.flat(2).some(cell => cell && varies(cell));
   byId("answer").textContent = answer(data.figure);
   said.textContent = data.figure.label + (data.figure.label === data.figure.name ? "" : ` (${data.figure.name})`)
     + (data.unit ? `, in ${data.unit}` : "") + (data.best ? "; ★ best of these" : "")
-    + (averaged ? (state.kind === "heat" ? "; means" : "; means, with bars from least to most") : "");
+    + (differs ? (state.kind === "heat" ? "; means" : "; means, with bars from least to most") : averaged ? "; equal in all repetitions" : "");
   const panels = [];
   data.labels(data.facet).forEach((label, facet) => {
     if (!data.found[facet].flat().some(Boolean)) return;

@@ -53,12 +53,10 @@ def _chart(layers: Sequence[Standing]) -> Specification:
             continue
         across, up = (of for of in at if of is not None)
         bars = {
-            f"error_{axis}": {
-                "array": [(of.high or of.mean) - of.mean], "arrayminus": [of.mean - (of.low or of.mean)],
-                "symmetric": False,
-            }
+            f"error_{axis}": {"array": [of.high - of.mean], "arrayminus": [of.mean - of.low], "symmetric": False}
             for axis, of in (("x", across), ("y", up))
-        }  # fmt: skip
+            if of.low is not None and of.high is not None
+        }
         traces.append(
             trace(
                 slot, type="scatter", mode="markers+text", name=each.layer, text=[each.layer], x=[across.mean],

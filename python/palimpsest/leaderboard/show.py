@@ -52,6 +52,9 @@ def under(found: Board, drive: str) -> list[str]:
 def said(found: Board, seeds: int, workloads: Sequence[str]) -> str:
     """How to read the numbers."""
     repeated = f", ± half of the 95 % interval over {seeds} seeds" if seeds > 1 else ""
+    others = [each for layers in found.drives.values() for each in layers if each.layer != found.reference]
+    if any(ratio.deviation == 0 for each in others for ratio in each.ratios.values()):
+        repeated += " (none where all seeds give one ratio)"
     return (
         f"Figures over those of {found.reference}: geometric mean over {', '.join(workloads)}{repeated}; "
         f"★: the best, and layers whose interval reaches the best. By {metric(found.by).label}. Every read verified; "

@@ -60,6 +60,8 @@ def figure(
     else:
         choice = series.Choice(kind, figure, requests, x, by)
         data = series.table(source, choice)
+        for note in source.sweep.unmoved() if source.sweep is not None and kind in ("lines", "bars", "heat") else ():
+            say(f"note: {note}")
         shown = _labels(choice)
         labels = (xlabel if xlabel is not None else shown[0], ylabel if ylabel is not None else shown[1])
         usual = {"cdf": "x", "tail": "xy"}.get(kind, "")

@@ -1,6 +1,10 @@
-"""Draws a table of series in the style of a venue. The same data give the same bytes."""
+"""Draws a table of series in the style of a venue. The same data give the same bytes.
+
+A point without an interval has no whiskers, because caps of zero width would claim certainty.
+"""
 
 import io
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -82,8 +86,8 @@ def _lines(axes: "Axes", data: pl.DataFrame, choice: Choice) -> None:
             continue
         if rows["low"].null_count() < rows.height:
             low, high = rows["low"].to_list(), rows["high"].to_list()
-            below = [0.0 if bound is None else y - bound for y, bound in zip(ys, low, strict=True)]
-            above = [0.0 if bound is None else bound - y for y, bound in zip(ys, high, strict=True)]
+            below = [math.nan if bound is None else y - bound for y, bound in zip(ys, low, strict=True)]
+            above = [math.nan if bound is None else bound - y for y, bound in zip(ys, high, strict=True)]
             axes.errorbar(xs, ys, yerr=[below, above], capsize=2, elinewidth=0.7, **look)
             continue
         axes.plot(xs, ys, **look)
@@ -98,12 +102,13 @@ def _bars(axes: "Axes", data: pl.DataFrame, _choice: Choice) -> None:
         rows = {row["x"]: row for row in data.filter(pl.col("series") == name).to_dicts()}
         chosen = [(index, rows[place]) for index, place in enumerate(places) if place in rows]
         errors = [
-            (row["y"] - row["low"], row["high"] - row["y"]) if row["low"] is not None else (0.0, 0.0)
+            (row["y"] - row["low"], row["high"] - row["y"]) if row["low"] is not None else (math.nan, math.nan)
             for _, row in chosen
         ]
+        varies = any(row["low"] is not None for _, row in chosen)
         axes.bar(
             [index - 0.4 + width * (at + 0.5) for index, _ in chosen], [row["y"] for _, row in chosen], width,
-            yerr=list(zip(*errors, strict=True)) if any(sum(error) for error in errors) else None, capsize=2,
+            yerr=list(zip(*errors, strict=True)) if varies else None, capsize=2,
             color=_tint(COLOURS[(at + 1) % len(COLOURS)]), hatch=HATCHES[at % len(HATCHES)], edgecolor="black",
             linewidth=0.6, label=name,
         )  # fmt: skip

@@ -39,6 +39,8 @@ def over_seeds(effects: Sequence[Mapping[str, float | None]]) -> dict[str, float
 def seeds_note(effects: Sequence[Mapping[str, float | None]], name: str) -> str:
     """Spread of an effect over seeds, as "3 seeds: 1.2 to 1.4."; empty if no seed measured the effect."""
     values = [value for each in effects if (value := each[name]) is not None]
+    if len(values) > 1 and min(values) == max(values):
+        return f"{len(effects)} seeds: all {values[0]:.4g}, so no spread is known."
     return f"{len(effects)} seeds: {min(values):.4g} to {max(values):.4g}." if values else ""
 
 

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from ..charts import LIGHT
@@ -121,15 +122,17 @@ def chart(sweep: FinishedPoints, figure: str | None, x: str | None, colour: str 
             on_line = colour is None or axis_text(point.axes.get(colour)) == line
             if value is not None and on_line and axis_text(point.axes.get(x)) in along["labels"]:
                 groups[along["labels"].index(axis_text(point.axes.get(x)))].append(value)
-        means = [sum(group) / len(group) if group else None for group in groups]
+        means = [fmean(group) if group else None for group in groups]
+        ends = [(max(group), min(group)) if len(set(group)) > 1 else None for group in groups]
+        # Without caps, because plotly draws those of a missing bar, too.
         bars = {
-            "type": "data", "symmetric": False,
-            "array": [max(group) - sum(group) / len(group) if group else None for group in groups],
-            "arrayminus": [sum(group) / len(group) - min(group) if group else None for group in groups],
+            "type": "data", "symmetric": False, "width": 0,
+            "array": [end and end[0] - fmean(group) for group, end in zip(groups, ends, strict=True)],
+            "arrayminus": [end and fmean(group) - end[1] for group, end in zip(groups, ends, strict=True)],
         }  # fmt: skip
         plot.add_scatter(
             x=positions, y=means, name=line, mode="lines+markers", connectgaps=True,
-            line_color=LIGHT[slot % len(LIGHT)], error_y=bars if any(len(group) > 1 for group in groups) else None,
+            line_color=LIGHT[slot % len(LIGHT)], error_y=bars if any(ends) else None,
         )  # fmt: skip
     return plot
 

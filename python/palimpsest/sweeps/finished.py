@@ -6,11 +6,13 @@ of one point after the other.
 
 import json
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
 
+from ..metrics import no_interval
 from ..result import Result
 from .task import Outcome
 from .values import Value, readable_axes
@@ -128,6 +130,17 @@ class FinishedPoints(Sequence[PointResult]):
         for point in self._points:
             found.setdefault(tuple(point.axes.get(axis) for axis in by), []).append(point)
         return [(dict(zip(by, values, strict=True)), points) for values, points in found.items()]
+
+    def unmoved(self) -> list[str]:
+        """A note for each reason for which several seeds of a configuration give equal figures, with no interval."""
+        if "seed" not in self.axes or len(self.values("seed")) < 2:
+            return []
+        groups = [points for _, points in self.grouped([axis for axis in self.axes if axis != "seed"])]
+        found = (no_interval(result for point in points if (result := point.result) is not None) for points in groups)
+        return [
+            f"{'all' if number == len(groups) else f'{number:,} of {len(groups):,}'} configurations: {why}"
+            for why, number in Counter(filter(None, found)).items()
+        ]
 
     def values(self, axis: str) -> list[Value]:
         """The values of an axis, in order of appearance. Raises KeyError for an unknown axis."""

@@ -27,7 +27,12 @@ _WORKLOAD_KEY = "workload."
 _NOT_OF_STATES = ("name", "host", "controller", "sim")
 # Two keys that contradict each other, as "ssd.over_provisioning = 1%, ssd.blocks_per_plane = 239".
 _CONFLICT = re.compile(r"\b[a-z]+\.\w+ = [^:]*\b[a-z]+\.\w+ = ")
+_SPELLED = {"format": "from"}
+"""Options of the command line whose names differ from their keys."""
 _PLACE = re.compile(r"--([a-z-]+) (\S+?): (.*)")
+_OF_TRACES = ("skip_bad", "format", "columns", "volumes", "arrivals", "host.speedup", "host.compact")
+# The refusal of an option of traces by a workload that reads none, and of a change of a file.
+_OF_OTHERS = re.compile(r"expected (a|rate_iops, or a|none, or) trace(=FILE.*)?$|a specification; .* is a file$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +79,7 @@ def resolve(definition: Definition, *, strict: bool = False) -> tuple[list[Point
 
     A point of a grid whose keys contradict each other is left out with a line, unless `strict` or no point is left.
     """
-    resolver = _Resolver(definition)
+    resolver = _Resolver(definition, strict=strict)
     listed, points = [], []
     left: Counter[str] = Counter()
     refused: InputError | None = None
@@ -90,6 +95,7 @@ def resolve(definition: Definition, *, strict: bool = False) -> tuple[list[Point
     notes = dict.fromkeys(
         f"{'a point is' if number == 1 else f'{number:,} points are'} left out: {why}" for why, number in left.items()
     )
+    notes |= dict.fromkeys(resolver.left_out())
     if not points:
         empty = InputError(f"{definition.name}: no point is left; expected [grid], [[zip]] or [[points]] to give some")
         raise refused or empty
@@ -110,22 +116,53 @@ def _reason(text: str) -> str:
 
 
 class _Resolver:
-    def __init__(self, definition: Definition) -> None:
-        self.definition = definition
+    def __init__(self, definition: Definition, *, strict: bool) -> None:
+        self.definition, self._strict = definition, strict
         self._drives: dict[tuple[Any, ...], str] = {}
         # Seeds change no configuration, and many points differ in nothing else.
         self._check = functools.lru_cache(maxsize=1024)(_core.check)
         self._dictionaries: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
+        # Keys of the base by the number of points that read them, and the refusals of points that do not.
+        self._read: Counter[str] = Counter()
+        self._refused: dict[str, list[InputError]] = {}
 
     def point(self, table: str, over: Settings) -> Point:
-        settings = self.definition.base | over
-        try:
-            options, file = self._options(settings)
-            config = json.loads(self._check(dataclasses.replace(options, seed=1).to_json()))
-        except _Wrong as wrong:
-            raise InputError(f"{self.definition.place(table, wrong.key)}: {wrong.key}: {wrong}") from None
-        except InputError as error:
-            raise self.placed(table, settings, str(error)) from error
+        """A point, without the keys of the base that only workloads of another kind read."""
+        settings, left = self.definition.base | over, dict[str, InputError]()
+        key: str | None
+        while True:
+            try:
+                point = self._point(settings)
+                break
+            except _Wrong as wrong:
+                key, what = wrong.key, str(wrong)
+                error = InputError(f"{self.definition.place(table, key)}: {key}: {what}")
+            except InputError as of_core:
+                key, what = _key_and_rest(settings, str(of_core))
+                error = self.placed(table, settings, str(of_core))
+            is_of_base = key is not None and key in self.definition.base and key not in over
+            if key is None or not is_of_base or self._strict or not _is_of_others(key, what):
+                raise error
+            left[key] = error
+            del settings[key]
+        for key, error in left.items():
+            self._refused.setdefault(key, []).append(error)
+        self._read.update(self.definition.base.keys() & settings.keys())
+        return point
+
+    def left_out(self) -> list[str]:
+        """A note for each key of the base that some points do not read. Raises InputError if none reads a key."""
+        for key, errors in self._refused.items():
+            if not self._read[key]:
+                raise errors[0]
+        return [
+            f"{key}: {len(errors):,} of {len(errors) + self._read[key]:,} points have no use for it"
+            for key, errors in self._refused.items()
+        ]
+
+    def _point(self, settings: Settings) -> Point:
+        options, file = self._options(settings)
+        config = json.loads(self._check(dataclasses.replace(options, seed=1).to_json()))
         drive = self._drive(options) if options.ssd.endswith(".toml") or "/" in options.ssd else None
         axes = {axis: _value(axis, settings, config) for axis in self.definition.axes}
         return Point(
@@ -193,11 +230,16 @@ class _Resolver:
         return InputError(f"{self.definition.place(table, key)}: {key}{value}: {what.removeprefix(f'{key}: ')}{beside}")
 
 
+def _is_of_others(key: str, what: str) -> bool:
+    """Whether the refusal of a key says that only workloads of another kind read the key."""
+    return key.startswith((*_OF_TRACES, _WORKLOAD_KEY)) and _OF_OTHERS.search(what) is not None
+
+
 def _key_and_rest(settings: Settings, text: str) -> tuple[str | None, str]:
     """The key of an error of the native module, and the rest; None if the error names no single key."""
     for key, value in settings.items():
-        option = f"set {key}=" if "." in key else f"{key.replace('_', '-')} "
-        for prefix in (f"--{option}{_text(value)}: ", f"{key}: "):
+        option = f"set {key}=" if "." in key else f"{_SPELLED.get(key, key.replace('_', '-'))} "
+        for prefix in (f"--{option}{_text(value)}: ", f"--{option.rstrip()}: ", f"{key}: "):
             if text.startswith(prefix):
                 return key, text.removeprefix(prefix)
     match = _PLACE.fullmatch(text)

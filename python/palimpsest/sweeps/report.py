@@ -104,7 +104,7 @@ def _data(sweep: FinishedPoints) -> dict[str, Any]:
 
 def _notes(sweep: FinishedPoints) -> str:
     unequal = promises(sweep)
-    notes = [unequal] if unequal else []
+    notes = [*([unequal] if unequal else []), *sweep.unmoved()]
     if len(sweep) < sweep.total:
         notes.append(f"{sweep.total - len(sweep):,} of {sweep.total:,} points are not finished yet.")
     figure = sweep.shown.get("figure")

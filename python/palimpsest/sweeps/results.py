@@ -141,7 +141,7 @@ class Sweep(FinishedPoints):
             "axes": {axis: self.values(axis) for axis in self.axes}, "total": self.total,
             "done": len(self._points) - len(self.failed), "failed": len(self.failed),
             "reused": sum(point.reused for point in self._points),
-            "out": None if self.folder is None else str(self.folder), "points": points,
+            "out": None if self.folder is None else str(self.folder), "no_interval": self.unmoved(), "points": points,
         } | ({} if found is None else {"slo": found.to_dict()}) | (
             {"fleets": [each.to_dict() for each in of_fleets]} if (of_fleets := fleets(self)) else {}
         )  # fmt: skip

@@ -118,6 +118,7 @@ def render(sweep: FinishedPoints) -> RenderableType:
         parts.append(Text(f"and {len(sweep.failed) - 10} more failed", style="yellow"))
     if found and found.holding:
         parts.append(ByWidth(partial(_frontier, found)))
+    parts += [Text(f"note: {note}", style="yellow") for note in sweep.unmoved()]
     parts += [Text(), Text(summary_line(sweep, with_reused=True))]
     return Group(*parts)
 

@@ -5,7 +5,8 @@
 //!   fills a drive by fragments of pages. A unit of the map that is larger than a page is written whole.
 //! - `random:2x` then overwrites the filled range with that many times its size, in units of the map at uniform random
 //!   addresses; a drive with zones in random whole zones.
-//! - `bs:64KiB` fills with writes of that size instead, for layers that classify writes by their size.
+//! - `bs:64KiB` fills and overwrites with writes of that size instead, for layers that classify writes by their size. A
+//!   fill has whole units of the map; overwrites are exact, and begin at multiples of the size.
 //! - `steady` fills the whole drive and overwrites it at random until the write amplification of three consecutive
 //!   windows of half a drive differs by less than 1 %, or 20 drives have been written.
 //! - `layout` writes the files of a workload that has some (`nrfiles`, `filesize`), in their layout, or warms up the
@@ -38,7 +39,7 @@ pub enum Precondition {
         share: f64,
         /// Random overwrites, in multiples of the filled range.
         random: f64,
-        /// Bytes of a write of the fill; 0: a page.
+        /// Bytes of a write of the fill and of the overwrites; 0: a page, then a unit of the map.
         write_bytes: u64,
     },
     /// Overwrite at random until the write amplification is steady.
@@ -79,8 +80,10 @@ impl Precondition {
             let (name, value) = part.split_once(':').ok_or_else(|| wrong(format!("{part:?} has no value")))?;
             if name == "bs" {
                 let bytes = parse_bytes(value).map_err(&wrong)?;
-                if bytes == 0 || bytes > MOST_WRITE_BYTES || write_bytes.replace(bytes).is_some() {
-                    return Err(wrong(format!("{value:?} is no size of writes, or the second one")));
+                let is_size = (1..=MOST_WRITE_BYTES).contains(&bytes) && bytes.is_multiple_of(SECTOR_BYTES);
+                if !is_size || write_bytes.replace(bytes).is_some() {
+                    let what = "is no size of writes (a multiple of 512B up to 1GiB), or the second one";
+                    return Err(wrong(format!("{value:?} {what}")));
                 }
                 continue;
             }
@@ -143,9 +146,15 @@ pub(super) fn precondition(
             // Filling is much faster than overwriting, so each has its own rate and remaining time.
             session.expect(Phase::Precondition, units)?;
             fill(session, units, write_bytes)?;
-            session.expect(Phase::Precondition, overwrites)?;
+            let writes = match write_bytes {
+                bytes if bytes > 0 && session.drive.zones().is_none() => {
+                    (overwrites * session.unit_bytes()).div_ceil(bytes)
+                }
+                _ => overwrites,
+            };
+            session.expect(Phase::Precondition, writes)?;
             let before = session.written();
-            overwrite(session, units, overwrites)?;
+            overwrite(session, units, overwrites, write_bytes)?;
             done.last_write_amplification = session.amplification_since(before);
         }
         Precondition::Steady => {
@@ -190,7 +199,7 @@ fn settle(session: &mut Session<'_>, units: u64, window: u64) -> Result<(f64, bo
     let mut seen: Vec<f64> = Vec::new();
     while seen.len() < MOST_WINDOWS {
         let before = session.written();
-        overwrite(session, units, window)?;
+        overwrite(session, units, window, 0)?;
         seen.push(session.amplification_since(before).unwrap_or(1.0));
         if let [.., a, b, c] = seen[..] {
             let close = |one: f64, two: f64| (one - two).abs() < STEADY_WITHIN * two;
@@ -210,12 +219,17 @@ fn lay_out(session: &mut Session<'_>, source: &mut dyn Source) -> Result<()> {
         session.count_request(source, request)?;
         written = true;
     }
-    if !written && source.objects().is_none() {
-        let what = "the requests have no files to lay out (traces and programs do not give their sizes); expected a \
-                    workload with nrfiles or filesize, or fill:PERCENT";
-        return Err(Error::input("--precondition layout", what));
+    expect_files(written, source)
+}
+
+/// Refuses `layout` for a workload without files.
+pub(super) fn expect_files(has_any: bool, source: &dyn Source) -> Result<()> {
+    if has_any || source.objects().is_some() {
+        return Ok(());
     }
-    Ok(())
+    let what = "the requests have no files to lay out (traces and programs do not give their sizes); expected a \
+                workload with nrfiles or filesize, or fill:PERCENT";
+    Err(Error::input("--precondition layout", what))
 }
 
 /// Writes `units` units of the new drive sequentially, as [`fill_range`]; of a drive with zones the capacity of each.
@@ -256,19 +270,22 @@ fn fill_range(session: &mut Session<'_>, range: Range<u64>, write_bytes: u64) ->
     Ok(())
 }
 
-/// Overwrites random units. Addresses are drawn ahead, so that the layer can prefetch its tables.
-fn overwrite(session: &mut Session<'_>, units: u64, times: u64) -> Result<()> {
+/// Overwrites the first `units` units at random, `times` units in all, by writes of `write_bytes`; 0: of a unit.
+/// Addresses are drawn ahead, so that the layer can prefetch its tables.
+fn overwrite(session: &mut Session<'_>, units: u64, times: u64, write_bytes: u64) -> Result<()> {
     const MASK: usize = AHEAD - 1;
     if session.drive.zones().is_some() {
-        return rewrite_zones(session, units, times);
+        return rewrite_zones(session, units, times, write_bytes);
     }
+    let unit = session.unit_bytes() / SECTOR_BYTES;
+    let size = if write_bytes == 0 { unit } else { (write_bytes / SECTOR_BYTES).min(units * unit) };
+    let (places, times) = (units * unit / size, (times * unit).div_ceil(size));
     let mut rng = Rng::new(session.seed(), 0x9e_c0 + session.written().0);
-    let sectors = session.unit_bytes() / SECTOR_BYTES;
-    let unit = |number: u64| Extent { sector: number * sectors, sectors: sectors as u32 };
+    let place = |number: u64| Extent { sector: number * size, sectors: size as u32 };
     let mut drawn = [0; AHEAD];
     let mut draw = |session: &Session<'_>| {
-        let number = rng.below(units);
-        session.foresee(unit(number), false);
+        let number = rng.below(places);
+        session.foresee(place(number), false);
         number
     };
     let first = times.min(AHEAD as u64);
@@ -278,17 +295,17 @@ fn overwrite(session: &mut Session<'_>, units: u64, times: u64) -> Result<()> {
     let mut all = 0..times as usize;
     session.count_all(|session| {
         let done = all.next()?;
-        let extent = unit(drawn[done & MASK]);
+        let extent = place(drawn[done & MASK]);
         if done + AHEAD < times as usize {
             drawn[done & MASK] = draw(session);
         }
-        session.foresee(unit(drawn[(done + AHEAD / 2) & MASK]), true);
+        session.foresee(place(drawn[(done + AHEAD / 2) & MASK]), true);
         Some(Command::new(RequestKind::Write, extent))
     })
 }
 
 /// Resets and rewrites random zones of the first `units` units, until `times` units have been written.
-fn rewrite_zones(session: &mut Session<'_>, units: u64, times: u64) -> Result<()> {
+fn rewrite_zones(session: &mut Session<'_>, units: u64, times: u64, write_bytes: u64) -> Result<()> {
     let Some((size, capacity)) = session.drive.zones().map(|zones| (zones.size, zones.capacity)) else { return Ok(()) };
     let sectors = session.unit_bytes() / SECTOR_BYTES;
     let (zones, mut left) = (units.div_ceil(size / sectors), times as i64);
@@ -296,7 +313,7 @@ fn rewrite_zones(session: &mut Session<'_>, units: u64, times: u64) -> Result<()
     while left > 0 {
         let sector = rng.below(zones) * size;
         session.count(Command::new(RequestKind::Trim, Extent { sector, sectors: size as u32 }))?;
-        fill_range(session, sector / sectors..(sector + capacity) / sectors, 0)?;
+        fill_range(session, sector / sectors..(sector + capacity) / sectors, write_bytes)?;
         left -= (capacity / sectors) as i64;
     }
     Ok(())

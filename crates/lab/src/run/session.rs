@@ -12,7 +12,7 @@ mod tally;
 mod watch;
 mod zoned;
 
-use super::{Fidelity, Options, Phase, Warmup, Watcher, build, check_options, registered};
+use super::{Fidelity, Options, Phase, Watcher, build, check_options, registered};
 use crate::config::DriveConfig;
 use crate::metrics::jobs::JobRecorder;
 use crate::metrics::recorder::{FlashTotals, Recorder, subtract};
@@ -220,28 +220,7 @@ impl<'a> Session<'a> {
         self.recorder.volumes = source.has_volumes().then(VolumeRecorder::default);
         self.recorder.jobs = JobRecorder::new(&source.sections());
         self.name_tenants(source)?;
-        let warmup = match self.options.warmup {
-            Warmup::Requests(requests) => requests,
-            Warmup::Share(share) => {
-                let all = match (self.options.requests, source.expected_requests()) {
-                    (Some(limit), Some(expected)) => limit.min(expected),
-                    (Some(one), None) | (None, Some(one)) => one,
-                    (None, None) if share == 0.0 => 0,
-                    (None, None) => {
-                        return Err(Error::input(
-                            "--warmup",
-                            "a share of the requests needs their number; expected --requests beside it, or a \
-                             number such as 5000",
-                        ));
-                    }
-                };
-                (all as f64 * share) as u64
-            }
-        };
-        if self.options.requests.is_some_and(|requests| warmup >= requests) {
-            let what = format!("{warmup} requests of warm-up leave nothing to measure; expected fewer than --requests");
-            return Err(Error::input("--warmup", what));
-        }
+        let warmup = self.options.warmup_requests(source.expected_requests())?;
         if warmup > 0 {
             self.expect(Phase::Warmup, warmup)?;
             self.drive.reports.warming_up = true;

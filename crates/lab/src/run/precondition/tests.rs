@@ -10,7 +10,9 @@ fn notation() {
     let parsed = Precondition::parse("fill:50%, random:2x, bs:64KiB").unwrap();
     assert_eq!(parsed, Precondition::Fill { share: 0.5, random: 2.0, write_bytes: 64 << 10 });
     assert_eq!(describe(&parsed), "fill:50%,random:2x,bs:64KiB");
-    assert!(Precondition::parse("fill:50%,bs:64").is_err() && Precondition::parse("fill:50%,bs:0B").is_err());
+    for wrong in ["fill:50%,bs:64", "fill:50%,bs:0B", "fill:50%,bs:700B", "fill:50%,bs:2GiB"] {
+        assert!(matches!(Precondition::parse(wrong), Err(Error::Input { .. })), "{wrong}");
+    }
     for wrong in ["", "full", "fill", "fill:", "fill:90", "fill:0%", "fill:101%", "random:2x", "fill:-1%", "fill:nan%"]
     {
         assert!(matches!(Precondition::parse(wrong), Err(Error::Input { .. })), "{wrong}");

@@ -77,6 +77,20 @@ fn a_fill_is_one_by_writes_of_a_page_on_every_layer() {
     }
 }
 
+/// A former bug: `bs` changed no overwrite. No layer may end in one state for two sizes.
+#[test]
+fn overwrites_have_the_given_size_on_every_layer() {
+    for layer in crate::layers::layers() {
+        let resolved = drive(layer, &[]);
+        let block = resolved.drive.geometry.subpage_bytes;
+        let [one, other] = [4, 16].map(|blocks| {
+            let precondition = format!("fill:70%,random:1x,bs:{}B", blocks * block);
+            state(&resolved, &options(Fidelity::Count, Payload::Tag, &precondition), true).0
+        });
+        assert!(one != other, "{}: overwrites of {block} bytes times 4 and 16 leave one state", layer.name);
+    }
+}
+
 /// Some value of each key that changes the place of units or the effect of a write.
 fn draw(rng: &mut Rng) -> Vec<String> {
     let mut pick = |choices: &[&str]| choices[rng.below(choices.len() as u64) as usize].to_owned();
