@@ -247,8 +247,11 @@ impl Replay {
         let (Some(begin), width) = (run.first(), self.link.shape.subpages_per_page) else { return Ok(()) };
         let per_subpage = self.sectors_per_page as u32 / width;
         let channel = self.link.shape.channel(begin.logical);
-        let after = self.link.exchange_permission(io, channel);
-        let inner = Inner { cause: Cause::Host, after, signal: io.request(), lifetime: Lifetime::Unknown };
+        let permission = self.link.exchange_permission(io, channel);
+        let after = io.all_of(&[io.arrival(), permission]);
+        // Reads for the host, or ahead of the host.
+        let cause = io.counted_as(Cause::Host);
+        let inner = Inner { cause, after, signal: io.request(), lifetime: Lifetime::Unknown };
         let sectors = begin.first..begin.first + run.iter().map(|wanted| wanted.sectors).sum::<u32>();
         let mut contents = Vec::new();
         self.store.read(io, begin.logical, sectors, &mut contents, inner)?;
@@ -391,6 +394,15 @@ impl Ftl for Replay {
 
     fn inner_subpages(&self) -> Option<u32> {
         Some(self.store.subpages())
+    }
+
+    /// The file is that of the page before `first`; its pages follow in the order of addresses of the disk.
+    fn file_end(&self, first: u32, end: u32) -> u32 {
+        let width = self.link.shape.subpages_per_page;
+        let file = |page: u32| self.owners.get(page as usize).map(|&(ino, _)| ino);
+        let present = file((first - 1) / width);
+        let other = (first / width..end.div_ceil(width)).find(|&page| file(page) != present);
+        other.map_or(end, |page| page * width)
     }
 
     /// Of the first page of `extent`: the file, then the pointer.
