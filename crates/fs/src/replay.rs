@@ -49,6 +49,8 @@ pub(super) struct Replay {
     store: Box<dyn Store>,
     link: Link,
     thresholds: Thresholds,
+    /// The remark on thresholds out of reach.
+    remark: Option<String>,
     discards: bool,
     hints: bool,
     mounted: Option<FileSystem>,
@@ -76,7 +78,7 @@ pub(super) struct Replay {
 
 palimpsest_flash::state!(Replay {
     store, link, before, owners, undo, files, holes, streams, dirty_since, committed_at, lost_pages
-} parts { mounted } built { settings, geometry, thresholds, discards, hints, sectors_per_page, range });
+} parts { mounted } built { settings, geometry, thresholds, remark, discards, hints, sectors_per_page, range });
 
 /// A written page of a read.
 #[derive(Clone, Copy)]
@@ -113,8 +115,10 @@ impl Replay {
         let offered = layers::offered(shape, &geometry, u64::from(blueprint.logical_pages));
         let most_pages = inode::most_pages(shape.page_bytes / 4);
         let joined = if below.unit.has_channels() { geometry.channels / shape.channels } else { 1 };
+        let (thresholds, remark) = layers::thresholds(shape, offered, &settings);
         Replay {
-            thresholds: layers::thresholds(shape, offered, &settings),
+            thresholds,
+            remark,
             discards: match settings.discard {
                 Discard::Auto => matches!(below.unit, MappedUnit::Subpage(_)),
                 Discard::Blocks => false,
@@ -542,6 +546,7 @@ impl Ftl for Replay {
     fn figures(&self) -> LayerFigures {
         let mut figures = self.store.seen().figures();
         let Some(filesystem) = &self.mounted else { return figures };
+        figures.remarks.extend(self.remark.clone());
         let counters = filesystem.counters().after(self.before);
         let imbalance = Imbalance::of(filesystem.files().map(|pages| self.per_channel(pages)));
         figures.gc_runs += counters.collected;
