@@ -168,6 +168,44 @@ fn channels_stay_even() {
     }
 }
 
+/// Thresholds that a full drive cannot reach shrink so that blocks still share commits, the gain first, and a note says
+/// so. Before, both shrank to a share, and below the start collection had room for one block a commit.
+#[test]
+fn thresholds_out_of_reach_still_share_commits() {
+    for (ftl, keys) in [("fs-page", "fs.gc_gain=10%"), ("fs-page", "fs.gc_gain=30%"), ("codesign", "fs.gc_gain=30%")] {
+        let sets = "part.pages_per_block=64 ssd.blocks_per_plane=128 ssd.over_provisioning=28%";
+        let ssd = small(ftl, &format!("{sets} {keys}"));
+        let spec = "rw=randwrite,bs=16k,n=60000,norandommap";
+        let result = Run { precondition: "fill:80%", fidelity: Fidelity::Count, ..Run::new(&ssd, spec) }.result();
+        let count = |key: &str| result.ftl_stats[key].as_u64().unwrap();
+        let (commits, trims) = (count("fs_commits"), count("fs_trimmed_blocks"));
+        println!("{ftl} {keys}: {commits} commits, {trims} trims");
+        assert!(trims > 2000 && trims > 8 * commits, "{ftl}, {keys}: {trims} blocks trimmed by {commits} commits");
+        let note = result.notes.iter().find(|note| note.contains("fs.gc_start and fs.gc_gain"));
+        assert!(note.is_some(), "{ftl}, {keys}: {:?}", result.notes);
+    }
+    let ssd = small("codesign", "fs.gc_start=2% fs.gc_gain=2%");
+    let result = Run { fidelity: Fidelity::Count, ..Run::new(&ssd, "rw=randwrite,bs=16k,n=100") }.result();
+    assert!(result.notes.iter().all(|note| !note.contains("fs.gc_start")), "{:?}", result.notes);
+}
+
+/// A buffer acknowledges a part of a page when it holds the part, above the page map as above a file system: neither
+/// waits for the read of the rest of the page.
+#[test]
+fn parts_of_pages_are_acknowledged_before_the_rest_is_read() {
+    let latency = |ftl: &str| {
+        let keys = "buffer.ack=buffer fs.dispatch_overhead=0us buffer.t_write=5us";
+        let ssd = small(ftl, keys);
+        let run = Run { precondition: "fill:40%", ..Run::new(&ssd, "rw=randwrite,bs=512,n=200,iodepth=1,size=8MiB") };
+        run.result().latency_ns.unwrap().write.unwrap().max
+    };
+    let page = latency("page");
+    assert_eq!(page, 5000);
+    for ftl in ["codesign", "fs-page", "fs-subpage"] {
+        assert_eq!(latency(ftl), page, "{ftl}");
+    }
+}
+
 /// Small writes of many files, interleaved.
 struct Files {
     rng: Rng,

@@ -72,6 +72,38 @@ fn pages_ahead_use_dies_side_by_side() {
     assert!((four - PAGES as f64 / 4.0).abs() < 4.0);
 }
 
+/// A file system places the next page of a file on another channel and, after overwrites, anywhere. Read-ahead follows
+/// the file: all reads but the first two are hits. At the end of the file read-ahead stops, so nothing is wasted.
+#[test]
+fn read_ahead_follows_files() {
+    for ftl in ["codesign", "fs-page", "fs-subpage", "fs-fdp"] {
+        let keys = "ssd.channels=4 ssd.blocks_per_plane=40 ssd.over_provisioning=200% controller.read_ahead=4";
+        let ssd = drive("tlc-32g", &format!("{ONE_PLANE} {keys} ftl.name={ftl} fs.file_size={}KiB", 16 * PAGES));
+        for precondition in ["fill:50%", "fill:50%,random:1x"] {
+            let workload = format!("rw=read,bs=4k,size={0}k,offset={0}k,n={1}", 16 * PAGES, 4 * PAGES);
+            let result = Run { precondition, ..Run::new(&ssd, &workload) }.result();
+            let found = result.read_ahead.unwrap();
+            assert_eq!((found.subpages_hit, result.host.subpages_hit), (4 * PAGES - 2, 4 * PAGES - 2), "{ftl}");
+            assert_eq!((found.subpages_read, found.subpages_wasted), (4 * PAGES - 2, 0), "{ftl}");
+        }
+    }
+}
+
+/// A file in the order of its addresses is read as fast above a file system as above the page map.
+#[test]
+fn files_are_read_as_fast_as_pages() {
+    let run = |ftl: &str| {
+        let keys = "ssd.channels=4 ssd.blocks_per_plane=40 ssd.over_provisioning=200% controller.read_ahead=4";
+        let ssd = drive("tlc-32g", &format!("{ONE_PLANE} {keys} {ftl}"));
+        let workload = format!("rw=read,bs=4k,size={0}k,n={1}", 16 * PAGES, 4 * PAGES);
+        Run { precondition: "fill:50%", ..Run::new(&ssd, &workload) }.result().simulated_ns
+    };
+    let page = run("ftl.name=page");
+    for ftl in ["codesign", "fs-page"] {
+        assert_eq!(run(&format!("ftl.name={ftl} fs.dispatch_overhead=0us")), page, "{ftl}");
+    }
+}
+
 /// Random reads and streams of one read cost nothing; a stream that ends wastes the pages read ahead.
 #[test]
 fn what_is_not_asked_for_is_wasted() {

@@ -98,7 +98,7 @@ fn what_is_read_ahead_is_what_the_host_wrote() {
     });
 }
 
-/// The controller sees the addresses of the device, on which the files of a host's stream are consecutive, too.
+/// A file system reads ahead in its files, whatever their places on the device.
 #[test]
 fn requests_of_file_systems_are_read_ahead() {
     for_each_seed_of(ENTRIES, "read_ahead::requests_of_file_systems_are_read_ahead", 6, |entry, seed| {

@@ -84,7 +84,7 @@ impl Powered {
         let config = &shape.drive;
         let mut drive = drive(config, entry, Payload::Tag, seed);
         // Commands go to the layer.
-        drive.io.read_ahead = None;
+        drive.ahead = None;
         Powered {
             drive,
             known: vec![Known::default(); config.logical_subpages() as usize],

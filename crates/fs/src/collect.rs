@@ -12,17 +12,34 @@
 //! too.)
 
 use super::allocator::{Owner, Role};
-use super::device::Device;
-use super::{Done, Fault, FileSystem, INODE_FILE};
+use super::device::{Device, Shape};
+use super::{Done, Fault, FileSystem, INODE_FILE, Thresholds};
 
 /// Blocks cleaned before a commit and their trims.
 const BLOCKS_PER_COMMIT: u32 = 16;
+/// Blocks of [`FileSystem::reserve`] that a full drive has free, whatever its updating blocks hold.
+pub(super) const ALWAYS_FREE: u32 = 12;
+/// Share of the space without valid pages that collection may want free. The rest is for invalid pages, because victims
+/// without them yield nothing.
+const REACHABLE: f64 = 0.75;
 /// Commits in a row without a gain before several blocks share a commit.
 const MOST_VAIN: u32 = 8;
 /// Erases a block by which a channel may be more worn than another.
 const WEAR_SPREAD: u64 = 1;
 /// Fraction of the blocks by which a channel may have less free space than another: 1 / this.
 const FREE_SPREAD: u32 = 32;
+
+impl Thresholds {
+    /// The thresholds that a full drive can reach, whose spare space beyond the reserve is `spare` pages. The gain
+    /// shrinks first, to the blocks of a commit, because collection below a small start has no room to share commits.
+    pub(super) fn reachable(self, shape: Shape, spare: u64) -> Thresholds {
+        let block = u64::from(shape.pages_per_block);
+        let most = (REACHABLE * (u64::from(ALWAYS_FREE) * block + spare) as f64) as u64;
+        let least_gain = (u64::from(BLOCKS_PER_COMMIT) * block).min(most / 2);
+        let gain = self.gain.min(most.saturating_sub(self.start).max(least_gain));
+        Thresholds { start: self.start.min(most - gain), gain }
+    }
+}
 
 impl FileSystem {
     /// Refuses `pages` more valid pages beyond the capacity.
@@ -253,6 +270,50 @@ impl FileSystem {
                 self.inode_mut(ino).root_dirty = true;
                 self.pending += 1;
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHAPE: Shape = Shape {
+        channels: 8,
+        lanes: 4,
+        blocks_per_channel: 448,
+        pages_per_block: 256,
+        subpages_per_page: 1,
+        page_bytes: 4096,
+        most_active: 0,
+    };
+
+    /// With 188 spare blocks a full drive may want 150 blocks free: three quarters of the spare ones and of 12.
+    #[test]
+    fn a_full_drive_reaches_the_start_before_the_gain() {
+        let reached = |start: u64, gain: u64| {
+            let Thresholds { start, gain } =
+                Thresholds { start: start * 256, gain: gain * 256 }.reachable(SHAPE, 188 * 256);
+            (start / 256, gain / 256)
+        };
+        assert_eq!(reached(50, 100), (50, 100));
+        assert_eq!(reached(0, 400), (0, 150));
+        assert_eq!(reached(50, 400), (50, 100));
+        assert_eq!(reached(140, 400), (134, 16));
+        assert_eq!(reached(400, 400), (134, 16));
+        assert_eq!(reached(400, 3), (147, 3));
+    }
+
+    #[test]
+    fn less_spare_space_never_raises_a_threshold() {
+        let asked = Thresholds { start: 40_000, gain: 90_000 };
+        let mut before = asked;
+        for spare in (0..200_000).rev().step_by(777) {
+            let Thresholds { start, gain } = asked.reachable(SHAPE, spare);
+            assert!(start + gain <= 12 * 256 + spare, "{spare}: a full drive cannot reach {start} + {gain}");
+            assert!(start <= before.start && gain <= before.gain, "{spare}");
+            assert!(start == asked.start || start >= gain, "{spare}: {start} {gain}");
+            before = Thresholds { start, gain };
         }
     }
 }

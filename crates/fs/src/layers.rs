@@ -222,15 +222,20 @@ fn slack(shape: Shape, offered: u64, file_bytes: u64) -> i64 {
     FileSystem::capacity(shape) - (offered + metadata_pages(offered, shape.page_bytes, file_bytes)) as i64
 }
 
-/// Share of the spare space of a full drive that collection may want free.
-const REACHABLE: f64 = 0.75;
-
-/// The collection thresholds of a file system that offers `offered` pages.
-pub(super) fn thresholds(shape: Shape, offered: u64, settings: &FileSystemSettings) -> Thresholds {
+/// The collection thresholds of a file system that offers `offered` pages, and the remark on thresholds that a full
+/// drive could not reach.
+pub(super) fn thresholds(shape: Shape, offered: u64, settings: &FileSystemSettings) -> (Thresholds, Option<String>) {
     let space = f64::from(shape.pages());
-    let (start, gain) = (space * settings.gc_start, space * settings.gc_gain);
-    // A full drive must be able to reach both.
-    let most = REACHABLE * slack(shape, offered, settings.file_bytes).max(0) as f64;
-    let share = if start + gain > most { most / (start + gain) } else { 1.0 };
-    Thresholds { start: (start * share) as u64, gain: (gain * share) as u64 }
+    let pages = |share: f64| (space * share) as u64;
+    let asked = Thresholds { start: pages(settings.gc_start), gain: pages(settings.gc_gain) };
+    let spare = slack(shape, offered, settings.file_bytes).max(0) as u64;
+    let reached = asked.reachable(shape, spare);
+    let percent = |pages: u64| format!("{:.2} %", 100.0 * pages as f64 / space);
+    let remark = format!(
+        "a full drive cannot have the space free that fs.gc_start and fs.gc_gain want: collection starts below {} free \
+         and stops when {} more is free",
+        percent(reached.start),
+        percent(reached.gain)
+    );
+    (reached, (reached != asked).then_some(remark))
 }

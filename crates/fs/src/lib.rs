@@ -52,6 +52,7 @@ mod zoned;
 
 pub use allocator::Status;
 use allocator::{PageAllocator, Role};
+use collect::ALWAYS_FREE;
 use device::{Device, NO_PAGE, Shape};
 use directory::Directory;
 pub use directory::LONGEST_NAME;
@@ -241,7 +242,7 @@ impl FileSystem {
     /// Pages that never hold files: the updating block of a lane may be partly written, and a collection needs room for
     /// the pages that it moves and for the next commit.
     fn reserve(shape: Shape) -> u64 {
-        u64::from(shape.channels * (shape.lanes + 1) + 12) * u64::from(shape.pages_per_block)
+        u64::from(shape.channels * (shape.lanes + 1) + ALWAYS_FREE) * u64::from(shape.pages_per_block)
     }
 
     /// Pages for files and metadata on a device of `shape`; negative for too small ones.

@@ -205,8 +205,9 @@ impl Attached<'_> {
         self.wait_for(done);
         if cause == Cause::Host {
             let (request, stored) = (self.io.request(), self.io.present.stored);
+            // The buffer takes the data when the permission has come, before the rest of a page is read.
             let is_buffered = done.is_none() || !stored.is_none();
-            self.io.link(if is_buffered { after } else { done }, request);
+            self.io.link(if is_buffered { group } else { done }, request);
             self.io.link(done, stored);
         }
         Ok(())

@@ -49,6 +49,8 @@ pub(super) struct Replay {
     store: Box<dyn Store>,
     link: Link,
     thresholds: Thresholds,
+    /// The remark on thresholds out of reach.
+    remark: Option<String>,
     discards: bool,
     hints: bool,
     mounted: Option<FileSystem>,
@@ -76,7 +78,7 @@ pub(super) struct Replay {
 
 palimpsest_flash::state!(Replay {
     store, link, before, owners, undo, files, holes, streams, dirty_since, committed_at, lost_pages
-} parts { mounted } built { settings, geometry, thresholds, discards, hints, sectors_per_page, range });
+} parts { mounted } built { settings, geometry, thresholds, remark, discards, hints, sectors_per_page, range });
 
 /// A written page of a read.
 #[derive(Clone, Copy)]
@@ -113,8 +115,10 @@ impl Replay {
         let offered = layers::offered(shape, &geometry, u64::from(blueprint.logical_pages));
         let most_pages = inode::most_pages(shape.page_bytes / 4);
         let joined = if below.unit.has_channels() { geometry.channels / shape.channels } else { 1 };
+        let (thresholds, remark) = layers::thresholds(shape, offered, &settings);
         Replay {
-            thresholds: layers::thresholds(shape, offered, &settings),
+            thresholds,
+            remark,
             discards: match settings.discard {
                 Discard::Auto => matches!(below.unit, MappedUnit::Subpage(_)),
                 Discard::Blocks => false,
@@ -247,8 +251,11 @@ impl Replay {
         let (Some(begin), width) = (run.first(), self.link.shape.subpages_per_page) else { return Ok(()) };
         let per_subpage = self.sectors_per_page as u32 / width;
         let channel = self.link.shape.channel(begin.logical);
-        let after = self.link.exchange_permission(io, channel);
-        let inner = Inner { cause: Cause::Host, after, signal: io.request(), lifetime: Lifetime::Unknown };
+        let permission = self.link.exchange_permission(io, channel);
+        let after = io.all_of(&[io.arrival(), permission]);
+        // Reads for the host, or ahead of the host.
+        let cause = io.counted_as(Cause::Host);
+        let inner = Inner { cause, after, signal: io.request(), lifetime: Lifetime::Unknown };
         let sectors = begin.first..begin.first + run.iter().map(|wanted| wanted.sectors).sum::<u32>();
         let mut contents = Vec::new();
         self.store.read(io, begin.logical, sectors, &mut contents, inner)?;
@@ -393,6 +400,15 @@ impl Ftl for Replay {
         Some(self.store.subpages())
     }
 
+    /// The file is that of the page before `first`; its pages follow in the order of addresses of the disk.
+    fn file_end(&self, first: u32, end: u32) -> u32 {
+        let width = self.link.shape.subpages_per_page;
+        let file = |page: u32| self.owners.get(page as usize).map(|&(ino, _)| ino);
+        let present = file((first - 1) / width);
+        let other = (first / width..end.div_ceil(width)).find(|&page| file(page) != present);
+        other.map_or(end, |page| page * width)
+    }
+
     /// Of the first page of `extent`: the file, then the pointer.
     fn expect(&self, extent: Extent, soon: bool) {
         let page = (extent.sector / self.sectors_per_page) as usize;
@@ -530,6 +546,7 @@ impl Ftl for Replay {
     fn figures(&self) -> LayerFigures {
         let mut figures = self.store.seen().figures();
         let Some(filesystem) = &self.mounted else { return figures };
+        figures.remarks.extend(self.remark.clone());
         let counters = filesystem.counters().after(self.before);
         let imbalance = Imbalance::of(filesystem.files().map(|pages| self.per_channel(pages)));
         figures.gc_runs += counters.collected;

@@ -8,7 +8,7 @@ use palimpsest_flash::nand::{Flash, first_subpages};
 use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_ftl::extent::pages;
 use palimpsest_ftl::layers::pages::{MapsPages, MapsSubpages};
-use palimpsest_ftl_api::plan::inner::{Inner, ReadLayer};
+use palimpsest_ftl_api::plan::inner::Inner;
 use palimpsest_ftl_api::plan::select::ReadPolicy;
 use palimpsest_ftl_api::plan::{Cause, FileSystemIo, Io, Read};
 use palimpsest_ftl_api::{Ftl, State};
@@ -105,12 +105,11 @@ impl<L: MapsPages> Store for Paged<L> {
     }
 
     fn write(&mut self, io: &mut Io, page: u32, contents: &[Data], inner: Inner) -> Flash<()> {
-        io.forget_ahead(page * self.shape.subpages_per_page, (page + 1) * self.shape.subpages_per_page);
         self.layer.write_page(io, page, contents, inner.cause, inner.after, inner.signal)
     }
 
     fn read(&mut self, io: &mut Io, page: u32, sectors: Sectors, contents: &mut Vec<Data>, inner: Inner) -> Flash<()> {
-        read_inner(self.shape, io, (page, sectors), contents, inner, &mut |io, extent| self.read_extent(io, extent))
+        read_inner(self.shape, io, (page, sectors), contents, inner, |io, extent| self.read_extent(io, extent))
     }
 
     fn holds(&self, page: u32) -> bool {
@@ -168,21 +167,20 @@ pub(super) fn extent(shape: Shape, page: u32, pages: u32) -> Extent {
 pub(super) fn forget(shape: Shape, io: &mut Io, page: u32, pages: u32) {
     let (first, end) = (page * shape.subpages_per_page, (page + pages) * shape.subpages_per_page);
     io.forget(first, end);
-    io.forget_ahead(first, end);
 }
 
-/// Reads sectors of the pages from `page` on by `layer`, as an inner request through the read-ahead of the drive.
+/// Reads sectors of the pages from `page` on by `layer`, as an inner request.
 pub(super) fn read_inner(
     shape: Shape,
     io: &mut Io,
     (page, sectors): (u32, Sectors),
     contents: &mut Vec<Data>,
     inner: Inner,
-    layer: ReadLayer<'_>,
+    layer: impl FnOnce(&mut Io, Extent) -> Flash<()>,
 ) -> Flash<()> {
     let (from, sector) = (contents.len(), extent(shape, page, 1).sector + u64::from(sectors.start));
     let wanted = Extent { sector, sectors: sectors.end - sectors.start };
-    io.serve_inner_read(inner, contents, |io| io.read_through(wanted, layer))?;
+    io.serve_inner_read(inner, contents, |io| layer(io, wanted))?;
     let per_subpage = u64::from(shape.page_bytes / shape.subpages_per_page) / SECTOR_BYTES;
     let subpages = wanted.end().div_ceil(per_subpage) - sector / per_subpage;
     // Without a payload the layer delivers no contents.
@@ -200,14 +198,13 @@ impl Store for Mapped {
     }
 
     fn write(&mut self, io: &mut Io, page: u32, contents: &[Data], inner: Inner) -> Flash<()> {
-        io.forget_ahead(page, page + contents.len() as u32);
         let (layer, extent) = (&mut self.layer, extent(self.shape, page, contents.len() as u32));
         io.serve_inner_write(inner, page, contents, |io| layer.write(io, extent))
     }
 
     fn read(&mut self, io: &mut Io, page: u32, sectors: Sectors, contents: &mut Vec<Data>, inner: Inner) -> Flash<()> {
         let layer = &mut self.layer;
-        read_inner(self.shape, io, (page, sectors), contents, inner, &mut |io, extent| layer.read(io, extent))
+        read_inner(self.shape, io, (page, sectors), contents, inner, |io, extent| layer.read(io, extent))
     }
 
     fn holds(&self, page: u32) -> bool {

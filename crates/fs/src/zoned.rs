@@ -122,7 +122,6 @@ impl Store for Zoned {
 
     fn write(&mut self, io: &mut Io, page: u32, contents: &[Data], inner: Inner) -> Flash<()> {
         let (address, width) = (self.address(page), self.shape.subpages_per_page);
-        io.forget_ahead(address * width, (address + 1) * width);
         let extent = extent(self.shape, address, 1);
         io.serve_inner_write(inner, address * width, contents, |io| {
             self.command(io, RequestKind::Write, extent, ZoneAction::None)
@@ -131,7 +130,7 @@ impl Store for Zoned {
 
     fn read(&mut self, io: &mut Io, page: u32, sectors: Sectors, contents: &mut Vec<Data>, inner: Inner) -> Flash<()> {
         let (shape, address, layer) = (self.shape, self.address(page), &mut self.layer);
-        read_inner(shape, io, (address, sectors), contents, inner, &mut |io, extent| layer.read(io, extent))
+        read_inner(shape, io, (address, sectors), contents, inner, |io, extent| layer.read(io, extent))
     }
 
     fn holds(&self, page: u32) -> bool {

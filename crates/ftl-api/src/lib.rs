@@ -186,6 +186,12 @@ pub trait Ftl: Send {
         None
     }
 
+    /// The end, at most `end`, of the logical subpages from `first` on that belong to one file with subpage `first - 1`:
+    /// a reader of that file may want them next. Layers without files return `end`.
+    fn file_end(&self, _first: u32, end: u32) -> u32 {
+        end
+    }
+
     /// Announces a later request for `extent` (`soon`: only a few requests come before). A layer may prefetch memory.
     fn expect(&self, _extent: Extent, _soon: bool) {}
 

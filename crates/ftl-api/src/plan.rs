@@ -163,12 +163,10 @@ pub struct Io {
     guard: Option<Box<pairs::PairGuard>>,
     /// Parity across dies.
     rain: Option<Box<rain::Rain>>,
-    /// Read-ahead of the drive; `None` without one.
-    pub read_ahead: Option<Box<dyn inner::ReadAhead>>,
 }
 
 palimpsest_flash::state!(Io { nand, plan, host, counters } parts { ledger, guard } built {
-    present, dies, counters_before, file_groups, undo, owners, sets, data_age, checkpoints, rain, read_ahead
+    present, dies, counters_before, file_groups, undo, owners, sets, data_age, checkpoints, rain
 });
 
 impl Io {
@@ -206,7 +204,6 @@ impl Io {
             checkpoints: None,
             guard,
             rain,
-            read_ahead: None,
         }
     }
 

@@ -76,6 +76,8 @@ pub struct Drive {
     /// Data that travels with requests of a server.
     carried: Option<Box<carried::Carried>>,
     patrol: Option<patrol::Patrol>,
+    /// Read-ahead; `None` without.
+    pub ahead: Option<Box<read_ahead::Streams>>,
 }
 
 impl Drive {
@@ -102,6 +104,7 @@ impl Drive {
             laws: Laws::new(guarantee),
             carried: None,
             patrol: None,
+            ahead: None,
         }
     }
 

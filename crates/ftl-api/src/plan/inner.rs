@@ -1,15 +1,13 @@
-//! A request within a request: from a file system to the layer below; and the read-ahead of the controller, which sees
-//! the requests to the layer that addresses flash.
+//! A request within a request: from a file system to the layer below.
 //!
 //! The layer serves an inner request like a host request, with other data, arrival, cause, gate and lifetime, and
-//! without FUA. The file system's own data has no placement of the host. Operations that a layer plans for the host
-//! count under the cause of the inner request. A page with units of several inner requests counts under the cause of
-//! the last.
+//! without FUA. The file system's own data, moved data included, has no placement and no owner of the host: both are
+//! those of the present command. Operations that a layer plans for the host count under the cause of the inner request.
+//! A page with units of several inner requests counts under the cause of the last.
 
 use super::{Cause, Gate, Io, Present};
 use palimpsest_flash::command::{Directives, Lifetime};
-use palimpsest_flash::geometry::{Extent, FileGroup};
-use palimpsest_flash::nand::Flash;
+use palimpsest_flash::geometry::FileGroup;
 use palimpsest_flash::nand::data::Data;
 
 /// The context of an inner request.
@@ -31,53 +29,8 @@ impl Inner {
         Inner { cause: Cause::Host, after: Gate::NONE, signal: Gate::NONE, lifetime: Lifetime::Unknown };
 }
 
-/// Results of read-ahead since it was enabled, in subpages unless stated.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ReadAheadFigures {
-    /// Read ahead.
-    pub read: u64,
-    /// Served from the buffer.
-    pub hit: u64,
-    /// Read ahead, and dropped before a request read them.
-    pub wasted: u64,
-    /// Largest number of pages in the buffer.
-    pub pages_peak: u64,
-}
-
-/// A layer's read of an extent.
-pub type ReadLayer<'a> = &'a mut dyn FnMut(&mut Io, Extent) -> Flash<()>;
-
-/// The read-ahead of the drive. Extents are addresses of the layer that addresses flash.
-pub trait ReadAhead: Send {
-    /// Serves the read of `extent` from the buffer, and missing parts by `layer`.
-    ///
-    /// # Errors
-    /// Errors of `layer`.
-    fn read(&mut self, io: &mut Io, extent: Extent, layer: ReadLayer<'_>) -> Flash<()>;
-
-    /// Drops the logical subpages from `first` to `end`, which change.
-    fn forget(&mut self, io: &mut Io, first: u32, end: u32);
-
-    /// Empties the buffer and ends all streams.
-    fn clear(&mut self, io: &mut Io);
-
-    /// Transfers over the host link since the last call: the gate to follow, the gate to signal, and bytes.
-    fn take_crossings(&mut self) -> Vec<(Gate, Gate, u64)>;
-
-    fn figures(&self) -> ReadAheadFigures;
-}
-
 /// The side of an [`Io`] for file systems, which serve their commands by a layer below.
 pub trait FileSystemIo {
-    /// Reads `extent` by `layer`, through the read-ahead if there is one. Reads of `layer` itself never read ahead.
-    ///
-    /// # Errors
-    /// Errors of `layer`.
-    fn read_through(&mut self, extent: Extent, layer: ReadLayer<'_>) -> Flash<()>;
-
-    /// Drops the logical subpages from `first` to `end`, which change, from the buffer of the read-ahead.
-    fn forget_ahead(&mut self, first: u32, end: u32);
-
     /// Runs `act` as the inner request `inner`.
     fn serve_inner<T>(&mut self, inner: Inner, act: impl FnOnce(&mut Io) -> T) -> T;
 
@@ -109,27 +62,16 @@ pub trait FileSystemIo {
 }
 
 impl FileSystemIo for Io {
-    fn read_through(&mut self, extent: Extent, layer: ReadLayer<'_>) -> Flash<()> {
-        let Some(mut ahead) = self.read_ahead.take() else { return layer(self, extent) };
-        let done = ahead.read(self, extent, layer);
-        self.read_ahead = Some(ahead);
-        done
-    }
-
-    #[inline]
-    fn forget_ahead(&mut self, first: u32, end: u32) {
-        if let Some(mut ahead) = self.read_ahead.take() {
-            ahead.forget(self, first, end);
-            self.read_ahead = Some(ahead);
-        }
-    }
-
     fn serve_inner<T>(&mut self, inner: Inner, act: impl FnOnce(&mut Io) -> T) -> T {
         let (gate, outer, directives) = (self.present.gate, self.present.inner, self.present.directives);
         let placed = inner.cause == Cause::Host && directives.placed;
-        let placement = if inner.cause == Cause::Host { directives.placement } else { 0 };
+        let (placement, owner) = match inner.cause {
+            Cause::Host => (directives.placement, directives.owner),
+            _ => (0, 0),
+        };
         (self.present.gate, self.present.inner) = (inner.signal, inner);
-        self.present.directives = Directives { lifetime: inner.lifetime, placement, placed, fua: false, ..directives };
+        self.present.directives =
+            Directives { lifetime: inner.lifetime, placement, placed, owner, fua: false, ..directives };
         let done = act(self);
         (self.present.gate, self.present.inner, self.present.directives) = (gate, outer, directives);
         done
@@ -194,7 +136,7 @@ impl Io {
 
     /// The cause under which an operation for `cause` counts.
     #[inline]
-    pub(super) fn counted_as(&self, cause: Cause) -> Cause {
+    pub fn counted_as(&self, cause: Cause) -> Cause {
         if cause == Cause::Host { self.present.inner.cause } else { cause }
     }
 }
@@ -204,5 +146,38 @@ impl Present {
     #[inline]
     pub fn is_from_host(&self, cause: Cause) -> bool {
         cause == Cause::Host && self.inner.cause == Cause::Host
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use palimpsest_flash::geometry::Geometry;
+    use palimpsest_flash::nand::Nand;
+    use palimpsest_flash::nand::data::Payload;
+    use palimpsest_flash::nand::part::samples::slc;
+
+    /// A write of the host that starts a collection, and the directives that the layer below sees for each cause.
+    #[test]
+    fn moved_pages_have_no_owner_of_the_host() {
+        let geometry = Geometry {
+            channels: 1,
+            chips_per_channel: 1,
+            dies_per_chip: 1,
+            planes_per_die: 1,
+            blocks_per_plane: 4,
+            pages_per_block: 8,
+            subpages_per_page: 1,
+            subpage_bytes: 4096,
+        };
+        let mut io = Io::new(Nand::new(geometry, slc(), Payload::None, None), false);
+        let host = Directives { owner: 7, placement: 3, placed: true, fua: true, ..Directives::NONE };
+        io.present.directives = host;
+        let mut seen = |cause| io.serve_inner(Inner { cause, ..Inner::NONE }, |io| io.directives());
+        assert_eq!(seen(Cause::Host), Directives { fua: false, ..host });
+        for cause in [Cause::Gc, Cause::Metadata] {
+            assert_eq!(seen(cause), Directives::NONE, "{cause:?}");
+        }
+        assert_eq!(io.present.directives, host);
     }
 }

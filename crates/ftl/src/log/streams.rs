@@ -53,6 +53,9 @@ pub struct Classifier {
     pub about: &'static str,
     /// Keys of the classifier.
     pub keys: &'static [Key],
+    /// True if the classifier judges by the address that the host writes again. A file system writes every page of the
+    /// layer below once, so the address says nothing there.
+    pub reads_addresses: bool,
     /// True if the classifier reads the lifetime of writes, which file systems then estimate.
     pub reads_lifetimes: bool,
     /// True if the classifier reads the placement identifier of writes.
@@ -110,6 +113,12 @@ pub fn classifies(settings: &Settings) -> (bool, bool) {
     (named.is_some() || is_outside(settings), named.is_some_and(|classifier| classifier.reads_identifiers))
 }
 
+/// The classifiers that judge writes of a file system.
+fn below_files() -> String {
+    let of_files = CLASSIFIERS.iter().filter(|classifier| !classifier.reads_addresses);
+    std::iter::once("none").chain(of_files.map(|classifier| classifier.name)).collect::<Vec<_>>().join(", ")
+}
+
 /// Rejects a classifier, or moves by class, without effect on the layer `entry`.
 ///
 /// # Errors
@@ -122,7 +131,11 @@ pub fn check(settings: &Settings, entry: &Entry) -> Result<(), Unfit> {
     refuse_if!(classifies(settings).0 && streams < 3 && !entry.hot_and_cold => "ftl.classifier", "ftl.streams";
         "the classes of writes need streams of their own; expected ftl.streams of 3 or more, or ftl.classifier = none");
     refuse_if!(is_outside(settings) && entry.is_file_system() => "ftl.classifier", "ftl.name";
-        "such a classifier gets requests of the host, not writes of a file system; expected {}", names().join(", "));
+        "such a classifier gets requests of the host, not writes of a file system; expected {}", below_files());
+    refuse_if!(named(settings).is_some_and(|classifier| classifier.reads_addresses) && entry.is_file_system() =>
+        "ftl.classifier", "ftl.name";
+        "such a classifier judges by the addresses of the host, and a file system writes where space is free; expected \
+         {}", below_files());
     Ok(())
 }
 

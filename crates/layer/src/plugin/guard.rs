@@ -102,6 +102,10 @@ impl Ftl for Guarded {
         self.of(|layer| layer.inner_subpages())
     }
 
+    fn file_end(&self, first: u32, end: u32) -> u32 {
+        self.of(|layer| layer.file_end(first, end))
+    }
+
     fn expect(&self, extent: Extent, soon: bool) {
         self.of(|layer| layer.expect(extent, soon));
     }

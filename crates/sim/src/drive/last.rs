@@ -15,7 +15,7 @@ impl Drive {
         self.engine.causality = None;
         self.io.ledger.iter_mut().for_each(|ledger| ledger.pause());
         self.engine.drop_power_cut();
-        self.io.read_ahead = None;
+        self.ahead = None;
         self.buffer.waiting.clear();
         self.settle();
     }

@@ -138,7 +138,7 @@ impl Drive {
         self.power.begin_recovery()?;
         let (begin, programmed) = (self.engine.now(), self.io.counters.data_bytes);
         self.io.present.now = begin;
-        let (mut scanned, streams) = (0, self.io.read_ahead.take());
+        let mut scanned = 0;
         for after in std::mem::take(&mut self.power.in_recovery) {
             scanned += self.scan_all()?;
             let cut = self.io.nand.operations() + after;
@@ -154,7 +154,6 @@ impl Drive {
         let before = self.io.nand.operations();
         self.ftl.recover(&mut self.io).map_err(explain)?;
         let operations = self.io.nand.operations() - before;
-        self.io.read_ahead = streams;
         self.io.drop_tables();
         self.engine.accept(&mut self.io);
         self.run_engine(0);
@@ -211,7 +210,7 @@ impl Drive {
     /// Ends timing, as at the end of the drive's life: operations count without time from now on.
     pub fn end_life(&mut self) {
         self.io.plan.timed = false;
-        self.io.read_ahead = None;
+        self.ahead = None;
         self.io.host.take_delivered();
         self.io.buffers().end_request();
     }
@@ -318,14 +317,14 @@ impl Drive {
         let (io, nand, operations) =
             (self.io.counters.clone(), self.io.nand.counters().clone(), self.io.nand.operations());
         let (futile, sectors, streams) =
-            (self.power.futile, self.units.subpage_bytes / SECTOR_BYTES, self.io.read_ahead.take());
+            (self.power.futile, self.units.subpage_bytes / SECTOR_BYTES, self.ahead.take());
         let (found, refused) = (self.io.nand.found_lost(), self.reports.refused.len());
         for first in (0..all).step_by(READ_BACK as usize) {
             let count = READ_BACK.min(all - first);
             let extent = Extent { sector: first * sectors, sectors: (count * sectors) as u32 };
             self.count(Command::new(RequestKind::Read, extent), verifier)?;
         }
-        (self.power.futile, self.io.read_ahead) = (futile, streams);
+        (self.power.futile, self.ahead) = (futile, streams);
         self.reports.refused.truncate(refused);
         let now = self.io.nand.counters();
         self.engine.count_erases(now.erases - nand.erases, now.erase_energy - nand.erase_energy);

@@ -7,8 +7,9 @@
 //! dropped when its stream has passed; writes and trims drop changed subpages. If there are too many streams, the one
 //! idle for longest ends. The buffer is memory of the controller, whose peak is [`ReadAheadFigures::pages_peak`].
 //!
-//! Below a file system the streams are those of the inner requests, whose addresses are all that the controller sees:
-//! reads of files, of collection and of metadata alike. A mount does not read ahead.
+//! A drive with a file system reads ahead above that file system, in the addresses of the host and up to the end of the
+//! file ([`Ftl::file_end`](palimpsest_ftl_api::Ftl::file_end)), because the next page of a file may be on any channel.
+//! The file system's own reads, of collection and metadata, do not read ahead.
 //!
 //! Ignored: backward and strided streams, a depth that grows with the stream, and less read-ahead on busy dies.
 
@@ -18,11 +19,26 @@ use palimpsest_flash::command::Lifetime;
 use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::Flash;
 use palimpsest_flash::nand::data::Data;
-pub use palimpsest_ftl_api::plan::inner::ReadAheadFigures;
-use palimpsest_ftl_api::plan::inner::{Inner, ReadAhead, ReadLayer};
+use palimpsest_ftl_api::plan::inner::Inner;
 use palimpsest_ftl_api::plan::{Cause, CheckpointIo, FileSystemIo, Gate, Io};
 use std::collections::VecDeque;
 use std::ops::Range;
+
+/// Results of read-ahead since it was enabled, in subpages unless stated.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReadAheadFigures {
+    /// Read ahead.
+    pub read: u64,
+    /// Served from the buffer.
+    pub hit: u64,
+    /// Read ahead, and dropped before a request read them.
+    pub wasted: u64,
+    /// Largest number of pages in the buffer.
+    pub pages_peak: u64,
+}
+
+/// A layer's read of an extent.
+type ReadLayer<'a> = &'a mut dyn FnMut(&mut Io, Extent) -> Flash<()>;
 
 /// A page, or the rest of one, in the buffer.
 struct Held {
@@ -65,7 +81,7 @@ struct Stream {
 }
 
 /// The streams of a drive, with their buffered pages.
-struct Streams {
+pub struct Streams {
     settings: Settings,
     /// Logical subpages of the drive, and subpages of a page.
     logical: u32,
@@ -120,8 +136,13 @@ impl Streams {
         }
     }
 
+    /// The end of the subpages to read ahead after `end`, if their stream continues.
+    fn reach(&self, end: u32) -> u32 {
+        (end.next_multiple_of(self.width) + self.settings.pages * self.width).min(self.logical)
+    }
+
     /// Advances the stream that `extent` continues. Returns the stream and the subpages to read ahead.
-    fn follow(&mut self, io: &mut Io, extent: Extent) -> Option<(usize, Range<u32>)> {
+    fn follow(&mut self, io: &mut Io, extent: Extent, until: u32) -> Option<(usize, Range<u32>)> {
         self.requests += 1;
         let Some(index) = self.streams.iter().position(|stream| stream.next == extent.sector) else {
             self.begin(io, extent.end());
@@ -134,7 +155,6 @@ impl Streams {
         let passed = stream.held.iter().take_while(is_behind).count();
         self.drop_pages(io, index, passed);
         let end = extent.end().div_ceil(per_subpage) as u32;
-        let until = (end.next_multiple_of(self.width) + self.settings.pages * self.width).min(self.logical);
         let from = self.streams[index].ahead.max(end);
         (from < until).then_some((index, from..until))
     }
@@ -234,17 +254,19 @@ impl Streams {
     }
 }
 
-impl ReadAhead for Streams {
-    fn read(&mut self, io: &mut Io, extent: Extent, layer: ReadLayer<'_>) -> Flash<()> {
+impl Streams {
+    /// Serves the read of `extent` from the buffer, and missing parts by `layer`. Reads ahead to `until`.
+    fn read(&mut self, io: &mut Io, extent: Extent, until: u32, layer: ReadLayer<'_>) -> Flash<()> {
         if self.pages == 0 {
             layer(io, extent)?
         } else {
             self.read_held(io, extent, layer)?
         }
-        let Some((stream, range)) = self.follow(io, extent) else { return Ok(()) };
+        let Some((stream, range)) = self.follow(io, extent, until) else { return Ok(()) };
         self.read_pages(io, stream, range, layer)
     }
 
+    /// Drops the logical subpages from `first` to `end`, which change.
     fn forget(&mut self, io: &mut Io, first: u32, end: u32) {
         if self.pages == 0 {
             return;
@@ -264,6 +286,7 @@ impl ReadAhead for Streams {
         }
     }
 
+    /// Empties the buffer and ends all streams.
     fn clear(&mut self, io: &mut Io) {
         for index in 0..self.streams.len() {
             self.drop_pages(io, index, self.streams[index].held.len());
@@ -271,27 +294,18 @@ impl ReadAhead for Streams {
         self.streams.clear();
         self.crossings.clear();
     }
-
-    fn take_crossings(&mut self) -> Vec<(Gate, Gate, u64)> {
-        std::mem::take(&mut self.crossings)
-    }
-
-    fn figures(&self) -> ReadAheadFigures {
-        self.figures
-    }
 }
 
 impl Drive {
     /// Enables read-ahead by `settings` on a drive of `logical` subpages.
     pub fn read_ahead(&mut self, settings: Settings, logical: u64) {
         let width = self.io.geometry().subpages_per_page;
-        let logical = self.ftl.inner_subpages().unwrap_or(logical as u32);
-        self.io.read_ahead = (settings.pages > 0).then(|| Box::new(Streams::new(settings, logical, width)) as _);
+        self.ahead = (settings.pages > 0).then(|| Box::new(Streams::new(settings, logical as u32, width)));
     }
 
     /// Results of read-ahead; `None` without read-ahead.
     pub fn read_ahead_figures(&self) -> Option<ReadAheadFigures> {
-        self.io.read_ahead.as_ref().map(|ahead| ahead.figures())
+        self.ahead.as_ref().map(|ahead| ahead.figures)
     }
 
     #[inline]
@@ -302,27 +316,28 @@ impl Drive {
         if self.zoned {
             return self.serve_zoned(kind, extent);
         }
-        if self.io.read_ahead.is_some() { self.serve_ahead(kind, extent) } else { self.serve_layer(kind, extent) }
+        if self.ahead.is_some() { self.serve_ahead(kind, extent) } else { self.serve_layer(kind, extent) }
     }
 
     /// Serves a request on a drive with read-ahead.
     #[cold]
     #[inline(never)]
     pub(super) fn serve_ahead(&mut self, kind: RequestKind, extent: Extent) -> Flash<()> {
-        let Drive { io, ftl, .. } = self;
+        let Drive { io, ftl, ahead: Some(ahead), .. } = self else { return self.serve_layer(kind, extent) };
+        let (first, end) = span(io, extent);
         match kind {
-            // The file system passes its own reads and changes.
-            _ if self.is_file_system => self.serve_layer(kind, extent)?,
-            RequestKind::Read => io.read_through(extent, &mut |io, extent| ftl.read(io, extent))?,
+            RequestKind::Read => {
+                let until = ftl.file_end(end, ahead.reach(end));
+                ahead.read(io, extent, until, &mut |io, extent| ftl.read(io, extent))?;
+            }
             RequestKind::Flush => self.serve_layer(kind, extent)?,
             RequestKind::Write | RequestKind::Trim => {
-                let (first, end) = span(io, extent);
-                io.forget_ahead(first, end);
+                ahead.forget(io, first, end);
                 self.serve_layer(kind, extent)?;
             }
         }
-        let crossings = self.io.read_ahead.as_mut().map(|ahead| ahead.take_crossings()).unwrap_or_default();
-        for (ready, request, bytes) in crossings {
+        let crossings = self.ahead.as_mut().map(|ahead| std::mem::take(&mut ahead.crossings));
+        for (ready, request, bytes) in crossings.unwrap_or_default() {
             self.engine.cross_after(&mut self.io, ready, request, bytes);
         }
         Ok(())
@@ -330,9 +345,8 @@ impl Drive {
 
     /// Empties the buffer and ends all streams after a power cut.
     pub(super) fn lose_streams(&mut self) {
-        if let Some(mut ahead) = self.io.read_ahead.take() {
+        if let Some(ahead) = &mut self.ahead {
             ahead.clear(&mut self.io);
-            self.io.read_ahead = Some(ahead);
         }
     }
 }

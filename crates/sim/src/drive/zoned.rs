@@ -25,11 +25,7 @@ impl Drive {
             Ok(placed) => {
                 self.io.present.placed = placed;
                 self.io.host.place(placed.sector);
-                if self.io.read_ahead.is_some() {
-                    self.serve_ahead(kind, placed)
-                } else {
-                    self.serve_layer(kind, placed)
-                }
+                if self.ahead.is_some() { self.serve_ahead(kind, placed) } else { self.serve_layer(kind, placed) }
             }
         }
     }

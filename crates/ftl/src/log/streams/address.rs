@@ -13,6 +13,7 @@ pub(super) const CLASSIFIER: Classifier = Classifier {
     name: "address",
     about: "addresses below a boundary are hot: an oracle",
     keys: KEYS,
+    reads_addresses: true,
     reads_lifetimes: false,
     reads_identifiers: false,
     build: |settings, units, unit_sectors| {

@@ -16,6 +16,7 @@ pub(super) const CLASSIFIER: Classifier = Classifier {
     name: "hint",
     about: "writes whose lifetime, as host or file system expect, is shorter than most are hot",
     keys: &[],
+    reads_addresses: false,
     reads_lifetimes: true,
     reads_identifiers: false,
     build: |_, _, _| Box::new(ByHint::default()),

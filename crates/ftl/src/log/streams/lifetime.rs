@@ -15,6 +15,7 @@ pub(super) const CLASSIFIER: Classifier = Classifier {
     name: "lifetime",
     about: "streams share the lifetimes that host or file system expect, shortest first",
     keys: &[],
+    reads_addresses: false,
     reads_lifetimes: true,
     reads_identifiers: false,
     build: |settings, _, _| Box::new(ByLifetime::new(settings)),

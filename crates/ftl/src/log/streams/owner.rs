@@ -14,6 +14,7 @@ pub(super) const CLASSIFIER: Classifier = Classifier {
     name: "owner",
     about: "each file, volume or tenant has a stream, in order of appearance",
     keys: &[],
+    reads_addresses: false,
     reads_lifetimes: false,
     reads_identifiers: false,
     build: |_, _, _| Box::new(Owner::default()),

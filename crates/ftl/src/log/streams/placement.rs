@@ -12,6 +12,7 @@ pub(super) const CLASSIFIER: Classifier = Classifier {
     name: "placement",
     about: "the placement handle of a write is the stream",
     keys: &[],
+    reads_addresses: false,
     reads_lifetimes: false,
     reads_identifiers: true,
     build: |_, _, _| Box::new(Placement),

@@ -12,6 +12,7 @@ pub(super) const CLASSIFIER: Classifier = Classifier {
     name: "recency",
     about: "addresses written again while still in a table of recent writes are hot",
     keys: &[],
+    reads_addresses: true,
     reads_lifetimes: false,
     reads_identifiers: false,
     build: |_, units, unit_sectors| Box::new(Recency::new(units, unit_sectors)),

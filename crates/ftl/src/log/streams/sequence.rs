@@ -12,6 +12,7 @@ pub(super) const CLASSIFIER: Classifier = Classifier {
     name: "sequence",
     about: "pages written in a sequence of more than two consecutive ones are cold",
     keys: &[],
+    reads_addresses: true,
     reads_lifetimes: false,
     reads_identifiers: false,
     build: |_, _, unit_sectors| Box::new(Sequence::new(unit_sectors)),

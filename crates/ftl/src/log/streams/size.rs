@@ -9,6 +9,7 @@ pub(super) const CLASSIFIER: Classifier = Classifier {
     name: "size",
     about: "requests of 64 KiB and more are cold",
     keys: &[],
+    reads_addresses: false,
     reads_lifetimes: false,
     reads_identifiers: false,
     build: |_, _, _| Box::new(Size),

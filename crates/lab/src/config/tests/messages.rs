@@ -354,6 +354,12 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
     ),
     (
         "tlc-32g",
+        &["ftl.name=fs-subpage", "ssd.over_provisioning=60%", "ftl.streams=3", "ftl.classifier=recency"],
+        "--set ftl.classifier=recency: such a classifier judges by the addresses of the host, \
+         and a file system writes where space is free; expected none, size, hint, lifetime, owner, placement",
+    ),
+    (
+        "tlc-32g",
         &["ftl.streams=200"],
         "--set ftl.streams=200: a full drive has 17 spare blocks in a plane and needs 201; expected ftl.streams = 16 \
          or ssd.over_provisioning = \"309.24%\" or ssd.blocks_per_plane = 3074",
