@@ -402,3 +402,6 @@ impl Engine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
