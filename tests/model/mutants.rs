@@ -133,7 +133,7 @@ const TABLE: &[(&str, [&str; 6])] = &[
     ("fdp-subpage", ["xx..", "xx..", "xx.x..", "......", "b.", "x."]),
     ("fdp-dftl", ["xx.m", "xx.x", "xx.x.x", "x..x.m", "b.", "x."]),
     ("zns", ["x.x.", "x.x.", "x.xx..", "......", ".c", ".x"]),
-    ("fs-zns", ["xxex", "xxxx", "xxxx..", "tt.t..", ".c", ".x"]),
+    ("fs-zns", ["xxxx", "xxxx", "xxxx..", "tt.t..", ".c", ".x"]),
     ("fs-page", ["xx.x", "xx.x", "xx.x..", "tt.t..", "..", "x."]),
     ("fs-subpage", ["xx.x", "xx.x", "xx.x..", "tx.t..", "..", "x."]),
     ("fs-fdp", ["xx.x", "xx.x", "xx.x..", "tx.t..", "..", "x."]),
