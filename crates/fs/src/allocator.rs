@@ -497,36 +497,4 @@ impl PageAllocator {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Once red: a layer moves a block without the torn page at its end, and the file system goes on behind that.
-    #[test]
-    fn a_block_may_lose_torn_pages_until_it_is_written_on() {
-        let shape = Shape {
-            channels: 1,
-            lanes: 1,
-            blocks_per_channel: 4,
-            pages_per_block: 8,
-            subpages_per_page: 1,
-            page_bytes: 4096,
-            most_active: 0,
-        };
-        let (begun, first) = (2, 16);
-        let mounted = |valid: u32| {
-            let mut allocator = PageAllocator::new(shape, [0, 1]);
-            (first..first + valid).for_each(|page| allocator.own(page, 7, Role::DataPage(page)));
-            allocator.adopt(|block| if block == begun { 6 } else { 0 });
-            allocator
-        };
-        let check =
-            |allocator: &PageAllocator, pages: u32| allocator.check(|block| if block == begun { pages } else { 0 });
-        let mut allocator = mounted(5);
-        assert_eq!([check(&allocator, 6), check(&allocator, 5)], [Ok(()), Ok(())], "the sixth page is torn");
-        assert!(check(&allocator, 4).is_err(), "a valid page is gone");
-        assert!(check(&mounted(6), 5).is_err(), "the sixth page is valid");
-        assert_eq!(allocator.allocate(0), Some(first + 6));
-        assert_eq!(check(&allocator, 7), Ok(()));
-        assert!(check(&allocator, 5).is_err(), "the page that was allocated is not written");
-    }
-}
+mod tests;

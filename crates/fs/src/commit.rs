@@ -358,3 +358,6 @@ impl FileSystem {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

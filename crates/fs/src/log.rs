@@ -553,6 +553,25 @@ mod tests {
         }
     }
 
+    /// A mount takes a commit record only if each bit is as written, after the checkpoint and commit that it names.
+    #[test]
+    fn a_commit_record_counts_only_whole() {
+        let shape = Shape { channels: 2, lanes: 1, blocks_per_channel: 4, page_bytes: 512, ..Shape::default() };
+        let records = [Record::Page { ino: 3, page: 4, to: 5 }, Record::Removed { ino: 2 }];
+        let bytes = CommitRecord::encode(shape, 6, 7, &[11, 12], 2, &records);
+        let found = CommitRecord::decode(&bytes, shape, 6, 7).expect("the record as written");
+        assert_eq!((found.pages, found.count, found.records), (vec![11, 12], 2, records.to_vec()));
+        for bit in 0..8 * bytes.len() {
+            let mut changed = bytes.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert!(CommitRecord::decode(&changed, shape, 6, 7).is_none(), "bit {bit}");
+        }
+        let other = Shape { channels: 1, ..shape };
+        for (shape, base, sequence) in [(other, 6, 7), (shape, 5, 7), (shape, 6, 8)] {
+            assert!(CommitRecord::decode(&bytes, shape, base, sequence).is_none());
+        }
+    }
+
     #[test]
     fn pages_hold_the_records_and_not_one_page_more() {
         for page_bytes in [512, 4096, 8192, 16384] {

@@ -403,3 +403,6 @@ impl Engine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -405,7 +405,7 @@ impl Io {
             return self.erase_striped(erase);
         }
         let Erase { block, after, mut signal, .. } = erase;
-        self.before_loss(self.pages_of(block), Some(block), after);
+        self.before_loss(self.pages_of(block), Some(block), after, erase.cause);
         if self.plan.timed && self.guard.is_some() {
             signal = self.erase_before_copies(block, signal);
         }
@@ -443,17 +443,17 @@ impl Io {
         energy.wrapping_sub(std::mem::replace(metered, energy)) as i64
     }
 
-    /// Must be called before an operation that destroys the content of `pages` and follows the gate `after`. The
+    /// Must be called before an operation for `cause` that destroys the content of `pages` and follows the gate `after`. The
     /// operation then also follows programs that replace that content, except in block `before`, where they end earlier
     /// anyway.
     #[inline]
-    pub(super) fn before_loss(&mut self, pages: Range<u32>, before: Option<u32>, after: Gate) {
+    pub(super) fn before_loss(&mut self, pages: Range<u32>, before: Option<u32>, after: Gate, cause: Cause) {
         // Hold-up energy programs everything, so that no operation destroys the last copy of protected data.
         if self.plan.timed && !self.plan.protected {
             if let Some(ledger) = &mut self.ledger {
                 ledger.before_loss(&self.nand, pages.clone());
             }
-            self.plan.follow_replacing(&self.nand, pages, before, after);
+            self.plan.follow_replacing(&self.nand, pages, before, after, cause);
         }
     }
 

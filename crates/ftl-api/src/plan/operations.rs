@@ -177,15 +177,23 @@ impl Plan {
 
     /// Makes the next operation follow all programs under way that replace content of `pages`, because until they have
     /// ended these pages hold the only safe version. Programs of block `before` are left out, because they end earlier
-    /// anyway. Programs that signal `after` are left out too, because the operation follows that gate.
-    pub(super) fn follow_replacing(&mut self, nand: &Nand, pages: Range<u32>, before: Option<u32>, after: Gate) {
+    /// anyway. Programs that signal `after` are left out too, because the operation follows that gate. An erase for
+    /// a merge must follow the merges of its own call by the layer's gate, as an erase for collection follows copies.
+    pub(super) fn follow_replacing(
+        &mut self,
+        nand: &Nand,
+        pages: Range<u32>,
+        before: Option<u32>,
+        after: Gate,
+        cause: Cause,
+    ) {
         if self.replacing.is_empty() {
             return;
         }
         for ppn in pages {
             for &lsn in nand.logical_of(ppn) {
                 if lsn < TORN && self.replacing.may_store(lsn) {
-                    self.follow_programs_of(lsn, before, after);
+                    self.follow_programs_of(lsn, before, after, cause);
                 }
             }
         }
@@ -193,12 +201,16 @@ impl Plan {
 
     /// Makes the next operation follow the programs that store logical subpage `lsn`.
     #[inline(never)]
-    fn follow_programs_of(&mut self, lsn: u32, before: Option<u32>, after: Gate) {
+    fn follow_programs_of(&mut self, lsn: u32, before: Option<u32>, after: Gate, cause: Cause) {
         let destroyer = self.operations.len() as u32;
         for program in self.replacing.of(lsn, before) {
             let waits = match program {
                 Program::Running(_) => false,
-                Program::Planned(index) => !after.is_none() && self.operations[index as usize].signal == after,
+                Program::Planned(index) => {
+                    let planned = &self.operations[index as usize];
+                    let is_own = cause == Cause::Merge && planned.cause == Cause::Merge;
+                    is_own || (!after.is_none() && planned.signal == after)
+                }
             };
             if !waits && self.follows.last() != Some(&(destroyer, program)) {
                 self.follows.push((destroyer, program));

@@ -481,7 +481,7 @@ impl Io {
         let (mut outcome, erased) = (Outcome::Done, self.gate());
         self.link(erased, erase.signal);
         // Each erase must follow the programs that replace data of the superblock, because the first erase destroys it.
-        self.before_loss(self.pages_of(block), Some(block), erase.after);
+        self.before_loss(self.pages_of(block), Some(block), erase.after, erase.cause);
         let first = self.plan.operations.len() as u32;
         let follows: Vec<_> =
             self.plan.follows.iter().filter(|(at, _)| *at == first).map(|&(_, program)| program).collect();

@@ -1,8 +1,9 @@
 //! Logical subpages stored by programs that have not ended. An erase must follow programs that replace data of its
 //! block, and a second write those that replace data of its page.
 //!
-//! Ignored: copies by the layer's own collection. The erase of the source block follows them by gate, and programs of
-//! the source stay listed until they have ended.
+//! Ignored: copies by the layer's own collection, and merges by the call that erases for them. The erase of the source
+//! block must follow them by the layer's gate, so that the check of times finds a layer without one. Programs of the
+//! source stay listed until they have ended.
 //!
 //! `replacing` and `operations` use each other: the operations of a plan hold this list, and an operation states the
 //! data that it replaces.

@@ -74,7 +74,7 @@ impl CodedIo for Io {
         let over = if self.nand.programs(ppn) > 0 { Over::Data } else { Over::Erased };
         if over == Over::Data {
             // The replacing program may be in the same block, and still under way when the transfer begins.
-            self.before_loss(ppn..ppn + 1, None, program.after);
+            self.before_loss(ppn..ppn + 1, None, program.after, program.cause);
         }
         self.time_program(ppn, written);
         let outcome = self.nand.reprogram(ppn, written, logical, data, spare)?;
@@ -130,7 +130,7 @@ impl Io {
         let turned = if self.rain.is_some() { self.in_turn(*program, page == 0) } else { *program };
         let program = &turned;
         if begins {
-            self.before_loss(self.pages_of(block), Some(block), program.after);
+            self.before_loss(self.pages_of(block), Some(block), program.after, program.cause);
         }
         let Program { ppn, generation, logical, data, .. } = *program;
         if self.nand.pass(block) == 0 && self.nand.next_page(block) == 0 {

@@ -52,3 +52,25 @@ impl Link {
         *self = Link::default();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Data is in the buffer in order, and a read waits for the last overlapping write that has not arrived.
+    #[test]
+    fn writes_arrive_in_order_and_reads_wait_for_theirs() {
+        let (mut link, extent) = (Link::default(), |sector| Extent { sector, sectors: 8 });
+        assert_eq!(link.receive(extent(0), 100, 0), 100);
+        assert_eq!(link.receive(extent(8), 60, 0), 100, "behind the first");
+        assert_eq!(link.receive(extent(4), 150, 0), 150);
+        let arrives = |link: &Link, sectors: Range<u64>, now| link.arrives(|| sectors, now);
+        assert_eq!([arrives(&link, 0..4, 5), arrives(&link, 0..5, 5), arrives(&link, 15..16, 5)], [100, 150, 100]);
+        assert_eq!([arrives(&link, 16..24, 5), arrives(&link, 0..4, 120)], [5, 120]);
+        assert_eq!(link.buffered_at(), 150);
+        link.receive(extent(0), 300, 200);
+        assert_eq!(arrives(&link, 4..16, 200), 300, "the writes before have arrived");
+        link.lose();
+        assert_eq!((link.buffered_at(), arrives(&link, 0..4, 200)), (0, 200));
+    }
+}

@@ -350,3 +350,6 @@ impl Drive {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -170,3 +170,40 @@ impl Drive {
         if is_free { Ok(()) } else { self.ftl.flush(&mut self.io) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn buffer(gathers: bool, protected: bool) -> WriteBuffer {
+        WriteBuffer::new(Buffer { subpages: 10, gathers, acknowledges: true, logical: 99 }, protected)
+    }
+
+    #[test]
+    fn room_is_taken_and_released() {
+        let mut buffer = buffer(false, true);
+        assert!(buffer.fits(11), "an empty buffer has room for any write");
+        buffer.take(7);
+        assert_eq!([buffer.fits(3), buffer.fits(4)], [true, false]);
+        buffer.release(6);
+        assert_eq!([buffer.fits(9), buffer.fits(10)], [true, false]);
+        buffer.release(1);
+        assert!(buffer.fits(11));
+        buffer.take(10);
+        assert!(!buffer.fits(1));
+        assert!(WriteBuffer::default().fits(u64::MAX), "without a buffer nothing waits for room");
+    }
+
+    /// After a cut a protected buffer of open pages keeps all that was not freed; every other buffer is empty.
+    #[test]
+    fn a_cut_empties_all_but_protected_open_pages() {
+        for (gathers, protected, used) in [(true, true, 6), (true, false, 0), (false, true, 0), (false, false, 0)] {
+            let mut buffer = buffer(gathers, protected);
+            buffer.take(8);
+            buffer.lose(2, protected);
+            assert_eq!(buffer.used, used, "{gathers} {protected}");
+            buffer.recovered(9);
+            assert_eq!(buffer.used, 0);
+        }
+    }
+}
