@@ -71,12 +71,12 @@ def check_layer(
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
             _, status = os.waitpid(process, 0)
-        told = _reported(report)
-        if told["checked"]:
-            return dict(told["checked"])
+        reported = _reported(report)
+        if reported["checked"]:
+            return dict(reported["checked"])
         how = os.waitstatus_to_exitcode(status)
         ended = f"signal {-how}" if how < 0 else f"status {how}"
-        where = f"in case {told['case']}" if told["case"] else "before the first case"
+        where = f"in case {reported['case']}" if reported["case"] else "before the first case"
         raise errors.Error(f"check {layer}: the layer ended the process {where} ({ended}); expected calls that return")
 
 

@@ -102,7 +102,8 @@ _OPTIONS = (
 @in_order(*_OPTIONS)
 def nvme(
     listen: tuple[str, ...], *, nqn: str | None, hosts: tuple[str, ...], block: str, namespaces: tuple[int, ...],
-    others: tuple[tuple[str, str], ...], advertise: str | None, once: bool, timeout: float, **options: Any,  # noqa: ANN401
+    others: tuple[tuple[str, str], ...], advertise: str | None, once: bool, timeout: float,
+    **options: Any,  # noqa: ANN401
 ) -> None:  # fmt: skip
     """Serve a simulated drive as an NVMe/TCP target, and print its figures at the end.
 

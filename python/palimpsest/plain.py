@@ -34,7 +34,7 @@ class NotPlain(ValueError):
 
 
 class _Writer:
-    """Writes values; `own` is the object that a letter alone stands for."""
+    """Writes values; `own` is the object that a letter alone represents."""
 
     def __init__(self, own: object) -> None:
         self._own = own

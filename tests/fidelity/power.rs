@@ -111,7 +111,8 @@ fn energy_with_power_cuts_is_that_of_counted_operations() {
 /// A drive that ends finishes the operations that it has planned: its channel moves every counted byte in time.
 #[test]
 fn a_drive_that_ends_moves_its_bytes_in_time() {
-    let sets = "ftl.name=bast ssd.blocks_per_plane=24 part.pages_per_block=32 ssd.channels=1 ssd.over_provisioning=100% \
+    let sets = "ftl.name=bast ssd.blocks_per_plane=24 part.pages_per_block=32 ssd.channels=1 \
+                ssd.over_provisioning=100% \
                 faults.wear_out=true faults.erase_fail=1%";
     let ssd = drive("codesign-8ch", sets);
     for workload in ["rw=randwrite,bs=64k,n=20000,iodepth=32", "rw=randwrite,bs=64k,n=20000,rate_iops=20000,open_loop"]

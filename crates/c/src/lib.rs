@@ -1,9 +1,9 @@
 //! The drive of `palimpsest-drive` for programs in C. `tools/header` writes the header `palimpsest.h`.
 //!
 //! Every function returns after a panic of the simulator, as a failure, and so does each later call for that drive.
-//! Pointers must come from this library, or be valid for the call. Several threads may use a builder or a drive: one call
-//! waits for the other. Only a call that frees must be the last. The lock makes shared references of all that the caller
-//! passes; results are written through raw pointers.
+//! Pointers must come from this library, or be valid for the call. Several threads may use a builder or a drive: one
+//! call waits for the other. Only a call that frees must be the last. The lock makes shared references of all that the
+//! caller passes; results are written through raw pointers.
 //!
 //! Ignored: commands of zones, and requests that the host aborts.
 
@@ -131,8 +131,8 @@ fn text<'a>(name: &str, text: *const c_char) -> palimpsest_drive::Result<&'a str
 
 /// The value at `pointer`, to read.
 fn at<'a, T>(name: &str, pointer: *const T) -> palimpsest_drive::Result<&'a T> {
-    // SAFETY: the caller passes NULL or a pointer that is valid for the call, to memory that no thread writes meanwhile;
-    // this library changes builders and drives only under their locks.
+    // SAFETY: the caller passes NULL or a pointer that is valid for the call, to memory that no thread writes
+    // meanwhile; this library changes builders and drives only under their locks.
     unsafe { pointer.as_ref() }.ok_or_else(|| Error::input(name, "NULL; expected a pointer"))
 }
 

@@ -31,7 +31,7 @@ use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl::extent::{overlay, pages};
 use palimpsest_ftl::log::streams::reads_lifetimes;
 use palimpsest_ftl_api::plan::inner::Inner;
-use palimpsest_ftl_api::plan::{Cause, Gate, Io};
+use palimpsest_ftl_api::plan::{Cause, FileSystemIo, Gate, Io};
 use palimpsest_ftl_api::{Blueprint, Figure, Ftl, LayerFigures, State};
 use std::collections::BTreeMap;
 
@@ -254,7 +254,7 @@ impl Replay {
         let permission = self.link.exchange_permission(io, channel);
         let after = io.all_of(&[io.arrival(), permission]);
         // Reads for the host, or ahead of the host.
-        let cause = io.counted_as(Cause::Host);
+        let cause = io.cause_of_command();
         let inner = Inner { cause, after, signal: io.request(), lifetime: Lifetime::Unknown };
         let sectors = begin.first..begin.first + run.iter().map(|wanted| wanted.sectors).sum::<u32>();
         let mut contents = Vec::new();

@@ -4,6 +4,7 @@
 //! queue, no clock and no engine. The same code therefore runs counted or timed, with or without contents.
 //! `docs/write-an-ftl.md` shows a complete layer.
 
+mod placement;
 pub mod plan;
 pub mod zones;
 
@@ -19,6 +20,7 @@ use palimpsest_flash::rng::Rng;
 pub use palimpsest_flash::state::State;
 use palimpsest_flash::units::Nanos;
 pub use palimpsest_flash::{keys, words};
+pub use placement::{HandleFigures, PlacementEvents, PlacementFigures};
 use plan::Io;
 use settings::Settings;
 use zones::{ZoneError, ZoneFigures, Zones};
@@ -90,49 +92,6 @@ pub struct LayerFigures {
     pub remarks: Vec<String>,
 }
 
-/// Figures of reclaim unit handles (NVMe Flexible Data Placement).
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct PlacementFigures {
-    /// Each handle, group by group, and last the controller, for units with moved data of several handles.
-    pub handles: Vec<HandleFigures>,
-    /// Reclaim groups.
-    pub groups: u32,
-    /// Subpages of a reclaim unit.
-    pub unit_subpages: u64,
-    /// Events since the drive was new.
-    pub events: PlacementEvents,
-}
-
-/// Figures of a reclaim unit handle.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct HandleFigures {
-    /// Subpages that the host wrote by the handle since the drive was new.
-    pub written_subpages: u64,
-    /// Subpages moved out of units of the handle since the drive was new.
-    pub moved_subpages: u64,
-    /// Reclaim units of the handle now.
-    pub units: u64,
-    /// Valid subpages in these.
-    pub valid_subpages: u64,
-    /// Subpages that can still be written to the unit that the handle refers to.
-    pub left_subpages: u64,
-    /// Subpages that the host wrote to other reclaim groups, because the group had no room.
-    pub spilled_subpages: u64,
-}
-
-/// Numbers of events of the FDP event log since the drive was new.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct PlacementEvents {
-    /// Host event 0h: an update or a reset let a handle leave a reclaim unit before it was full.
-    pub unit_not_fully_written: u64,
-    /// Host event 2h: a controller level reset modified handles.
-    pub reset_modified_handles: u64,
-    /// Host event 3h: writes with a placement identifier that the drive does not have.
-    pub invalid_placement_identifier: u64,
-    /// Controller event 80h: reclaim units whose valid data was moved.
-    pub media_reallocated: u64,
-}
-
 palimpsest_flash::state!(PlacementEvents {
     unit_not_fully_written,
     reset_modified_handles,
@@ -186,8 +145,8 @@ pub trait Ftl: Send {
         None
     }
 
-    /// The end, at most `end`, of the logical subpages from `first` on that belong to one file with subpage `first - 1`:
-    /// a reader of that file may want them next. Layers without files return `end`.
+    /// The end, at most `end`, of the logical subpages from `first` on that belong to one file with subpage `first -
+    /// 1`: a reader of that file may want them next. Layers without files return `end`.
     fn file_end(&self, _first: u32, end: u32) -> u32 {
         end
     }
@@ -306,8 +265,8 @@ pub trait Ftl: Send {
     }
 
     /// Moves the valid data of `block` elsewhere and erases the block, because reads of the block needed many retries.
-    /// Returns false and must change nothing if the block is not full or no room is left. After true the block must hold
-    /// no valid data, except units that wait for the rest of their new page; the drive ends the run otherwise.
+    /// Returns false and must change nothing if the block is not full or no room is left. After true the block must
+    /// hold no valid data, except units that wait for the rest of their new page; the drive ends the run otherwise.
     ///
     /// # Errors
     /// As [`Self::write`].

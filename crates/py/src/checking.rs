@@ -1,5 +1,5 @@
-//! `palimpsest check`: the model suite on one layer. Ctrl-C is seen between runs; [`crate::endless`] ends the process of
-//! a layer that never returns. Ignored: such a layer in a process that gives no place for the report.
+//! `palimpsest check`: the model suite on one layer. Ctrl-C is seen between runs; [`crate::endless`] ends the process
+//! of a layer that never returns. Ignored: such a layer in a process that gives no place for the report.
 
 use crate::endless::Guard;
 use crate::{InputError, Reporter, RuleError, parse, policies, raise};

@@ -2,8 +2,8 @@
 //! requests at a time. A compiled function in place of a class is called without the interpreter.
 //!
 //! The first exception of a policy ends the run: the policy decides nothing from then on, and [`raised`] keeps the
-//! exception, because exceptions cannot pass through the core. `palimpsest.plain` stores the state of a policy; a policy
-//! whose state has no form runs, but the state is not kept ([`unkept`]).
+//! exception, because exceptions cannot pass through the core. `palimpsest.plain` stores the state of a policy; a
+//! policy whose state has no form runs, but the state is not kept ([`unkept`]).
 //!
 //! Ignored: policies that change while a drive is in use, and the state of a compiled function. Served drives are
 //! refused, because their threads would lose the exception.

@@ -137,16 +137,7 @@ pub fn serve(
     if !uris.is_empty() {
         say(&format!("serving {what}, at {}", uris.join(" and ")));
     }
-    for (subsystem, listener) in
-        subsystem.iter().flat_map(|one| listeners.0.iter().map(move |listener| (one, listener)))
-    {
-        let address = listener.outside().or(listener.address().ok());
-        address.iter().for_each(|&at| say(&subsystem.connect_line(&subsystem.address_for_hosts(at))));
-    }
-    if listeners.0.iter().any(|listener| listener.outside().is_some()) {
-        say("warning: every machine that reaches the address can read and write the drive: the protocol here has no \
-             password and no encryption");
-    }
+    announce(&listeners, subsystem.as_ref(), say);
     let export = Export { name, bytes, preferred_block: handshake::preferred_block(served.unit_bytes()) };
     let engine = match settings.clock {
         Clock::None => Engine::Counted(Drive::new(served)),
@@ -193,6 +184,20 @@ fn subsystem(served: &Served<'_>, name: &str, seed: u64, wanted: &nvme::Wanted) 
     let facts = Facts::new(name, served.bytes(), served.unit_bytes(), trims_last, wanted, seed);
     let (events, _) = served.placement_events().unwrap_or_default();
     Ok(Subsystem::new(facts.of_layer(served)?, wanted)?.after(events))
+}
+
+/// Prints how hosts connect, and a warning if other machines can.
+fn announce(listeners: &Listeners, subsystem: Option<&Subsystem>, say: &(dyn Fn(&str) + Sync)) {
+    for listener in subsystem.iter().flat_map(|_| &listeners.0) {
+        let address = listener.outside().or(listener.address().ok());
+        for (subsystem, at) in subsystem.iter().zip(address) {
+            say(&subsystem.connect_line(&subsystem.address_for_hosts(at)));
+        }
+    }
+    if listeners.0.iter().any(|listener| listener.outside().is_some()) {
+        say("warning: every machine that reaches the address can read and write the drive: the protocol here has no \
+             password and no encryption");
+    }
 }
 
 /// The address of a socket as a URI, by NVMe/TCP if there is a `subsystem`.

@@ -50,6 +50,31 @@ use palimpsest_ftl_api::plan::{FileSystemIo, Gate, Io};
 use palimpsest_ftl_api::{Ftl, Guarantee};
 use write_back::WriteBuffer;
 
+/// The kind of addresses that the host of a drive uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Surface {
+    /// Logical blocks.
+    Blocks,
+    /// Zones, whose layer may refuse requests.
+    Zones,
+    /// Files: the file system commits on flushes and trims addresses of the layer below itself.
+    Files,
+}
+
+impl Surface {
+    /// True for a layer with zones.
+    #[inline]
+    pub fn is_zoned(self) -> bool {
+        self == Surface::Zones
+    }
+
+    /// True for a file system.
+    #[inline]
+    pub fn is_files(self) -> bool {
+        self == Surface::Files
+    }
+}
+
 /// A drive.
 pub struct Drive {
     /// Flash and plan.
@@ -64,10 +89,8 @@ pub struct Drive {
     pub power: Power,
     /// The receivers of completions.
     pub reports: Reports,
-    /// True for a layer with zones, which may refuse requests.
-    zoned: bool,
-    /// True for a file system, which commits on flushes and trims addresses of the layer below itself.
-    pub is_file_system: bool,
+    /// The kind of addresses that the host uses.
+    pub surface: Surface,
     flight: Flight,
     controller: Controller,
     buffer: WriteBuffer,
@@ -86,7 +109,7 @@ impl Drive {
         io.plan.protected = guarantee.protected;
         io.plan.reads_memory = engine.reads_memory();
         io.host.transfer_subpages = ftl.transfer_subpages();
-        let zoned = ftl.zones().is_some();
+        let surface = if ftl.zones().is_some() { Surface::Zones } else { Surface::Blocks };
         let units = Units::new(io.geometry().subpage_bytes, ftl.unit_subpages(), ftl.trim_subpages());
         Drive {
             io,
@@ -95,8 +118,7 @@ impl Drive {
             units,
             power: Power::default(),
             reports: Reports::default(),
-            zoned,
-            is_file_system: false,
+            surface,
             flight: Flight::default(),
             controller: Controller::new(ControllerTimes::default()),
             buffer: WriteBuffer::default(),
@@ -121,7 +143,7 @@ impl Drive {
     /// Halts of flash.
     pub fn serve_plainly(&mut self, command: Command) -> Flash<()> {
         self.io.present.directives = command.directives;
-        if self.zoned {
+        if self.surface.is_zoned() {
             return self.serve_zoned(command.kind, command.extent);
         }
         self.serve_layer(command.kind, command.extent)
@@ -178,7 +200,7 @@ impl Drive {
     pub fn count(&mut self, command: Command, verifier: &mut dyn Verifier) -> Result<()> {
         self.io.present.directives = command.directives;
         self.serve_verified(command.kind, command.extent, verifier)?;
-        if let Some(error) = self.io.present.refused.filter(|_| self.zoned) {
+        if let Some(error) = self.io.present.refused.filter(|_| self.surface.is_zoned()) {
             self.reports.refused.push(Refused { command, error, measured: true });
         }
         (self.io.present.buffer_taken, self.io.present.buffer_freed) = (0, 0);
@@ -213,7 +235,7 @@ impl Drive {
             // The verifier must see only the units that the layer unmaps.
             let Some(extent) = self.units.whole(extent) else { return Ok(()) };
             // A file system trims addresses of the layer below itself.
-            if !self.is_file_system && !self.io.present.directives.zone.manages() {
+            if !self.surface.is_files() && !self.io.present.directives.zone.manages() {
                 let lsns = self.units.lsns(extent.sector..extent.end());
                 self.io.forget(lsns.start, lsns.end);
             }
@@ -236,7 +258,7 @@ impl Drive {
         self.close_call();
         if self.io.host.has_contents() {
             let mut command = Command::new(kind, extent).with(self.io.present.directives);
-            if self.zoned {
+            if self.surface.is_zoned() {
                 if self.io.present.refused.is_some() || command.directives.zone.manages() {
                     self.io.buffers().end_request();
                     return Ok(());
@@ -271,7 +293,7 @@ impl Drive {
     fn halted(&mut self, halt: Halt, command: Command, verifier: &mut dyn Verifier) -> Result<()> {
         let Halt::PowerCut = halt else { return Err(explain(halt)) };
         let directives = self.io.present.directives;
-        let placed = if self.zoned { self.io.present.placed } else { command.extent };
+        let placed = if self.surface.is_zoned() { self.io.present.placed } else { command.extent };
         self.power_cycle(Command { extent: placed, ..command }, verifier)?;
         self.io.present.directives = directives;
         let Some(extent) = self.rest_of(command.kind, command.extent) else { return Ok(()) };
@@ -317,11 +339,11 @@ impl Drive {
     fn plan_command(&mut self, id: u32, kind: RequestKind, extent: Extent, verifier: &mut dyn Verifier) -> Result<()> {
         let gate = self.io.plan.gates.open();
         self.engine.watch(&mut self.io, gate, id);
-        let on_link = if self.zoned { self.on_link(kind, extent) } else { extent };
+        let on_link = if self.surface.is_zoned() { self.on_link(kind, extent) } else { extent };
         let (own, is_forced) = (self.own_gate(id), self.is_forced(kind));
         self.io.present.now = self.engine.now();
         (self.io.present.gate, self.io.present.stored) = match own {
-            own if self.is_file_system => (gate, own.unwrap_or(Gate::NONE)),
+            own if self.surface.is_files() => (gate, own.unwrap_or(Gate::NONE)),
             Some(own) => (own, Gate::NONE),
             // Open pages in a protected buffer: neither their programs nor reads for them delay the request.
             None if self.buffer.acknowledges && kind == RequestKind::Write && !is_forced => (Gate::NONE, Gate::NONE),
@@ -344,7 +366,7 @@ impl Drive {
         }
         // A file system commits on each flush, so only the buffer's part of a flush can be free.
         let is_free = kind == RequestKind::Flush && self.io.plan.flush_is_free && !self.io.present.directives.updates;
-        if !is_free || self.is_file_system {
+        if !is_free || self.surface.is_files() {
             self.serve_verified(kind, extent, verifier)?;
         } else {
             (self.io.present.refused, self.io.present.placed) = (None, extent);
@@ -358,12 +380,12 @@ impl Drive {
         if is_forced && let Some(own) = own {
             self.io.link(own, gate);
         }
-        let refused = self.io.present.refused.filter(|_| self.zoned);
+        let refused = self.io.present.refused.filter(|_| self.surface.is_zoned());
         if self.engine.causality.is_some() && refused.is_none() {
             self.pledge(id, kind, is_forced);
         }
         self.flight.planned(id, if refused.is_some() { 0 } else { self.io.host.changes() });
-        if self.zoned {
+        if self.surface.is_zoned() {
             let entry = self.flight.get_mut(id);
             (entry.command.extent, entry.refused) = (self.io.present.placed, refused);
         }

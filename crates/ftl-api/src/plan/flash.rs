@@ -443,9 +443,9 @@ impl Io {
         energy.wrapping_sub(std::mem::replace(metered, energy)) as i64
     }
 
-    /// Must be called before an operation for `cause` that destroys the content of `pages` and follows the gate `after`. The
-    /// operation then also follows programs that replace that content, except in block `before`, where they end earlier
-    /// anyway.
+    /// Must be called before an operation for `cause` that destroys the content of `pages` and follows the gate
+    /// `after`. The operation then also follows programs that replace that content, except in block `before`, where
+    /// they end earlier anyway.
     #[inline]
     pub(super) fn before_loss(&mut self, pages: Range<u32>, before: Option<u32>, after: Gate, cause: Cause) {
         // Hold-up energy programs everything, so that no operation destroys the last copy of protected data.

@@ -31,6 +31,9 @@ impl Inner {
 
 /// The side of an [`Io`] for file systems, which serve their commands by a layer below.
 pub trait FileSystemIo {
+    /// The cause of reads for the present command: the host, or read-ahead.
+    fn cause_of_command(&self) -> Cause;
+
     /// Runs `act` as the inner request `inner`.
     fn serve_inner<T>(&mut self, inner: Inner, act: impl FnOnce(&mut Io) -> T) -> T;
 
@@ -62,6 +65,10 @@ pub trait FileSystemIo {
 }
 
 impl FileSystemIo for Io {
+    fn cause_of_command(&self) -> Cause {
+        self.counted_as(Cause::Host)
+    }
+
     fn serve_inner<T>(&mut self, inner: Inner, act: impl FnOnce(&mut Io) -> T) -> T {
         let (gate, outer, directives) = (self.present.gate, self.present.inner, self.present.directives);
         let placed = inner.cause == Cause::Host && directives.placed;
@@ -136,7 +143,7 @@ impl Io {
 
     /// The cause under which an operation for `cause` counts.
     #[inline]
-    pub fn counted_as(&self, cause: Cause) -> Cause {
+    pub(super) fn counted_as(&self, cause: Cause) -> Cause {
         if cause == Cause::Host { self.present.inner.cause } else { cause }
     }
 }

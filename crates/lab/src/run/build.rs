@@ -6,7 +6,7 @@ use palimpsest_ftl::log::outside::PROGRAM;
 use palimpsest_ftl_api::plan::{CheckpointIo, Io};
 use palimpsest_ftl_api::{Blueprint, Entry};
 use palimpsest_sim::drive::patrol::Patrol;
-use palimpsest_sim::drive::{Buffer, Drive, Outside};
+use palimpsest_sim::drive::{Buffer, Drive, Outside, Surface};
 use palimpsest_sim::engine::Engine;
 use palimpsest_workload::settings::Acknowledge;
 
@@ -33,7 +33,9 @@ pub fn drive(config: &DriveConfig, entry: &Entry, payload: Payload, seed: u64) -
     let layer = (entry.build)(&io, &blueprint);
     let engine = Engine::new(&config.sim, &config.physical, &config.part, config.host_times());
     let mut drive = Drive::new(io, layer, engine, guarantee);
-    drive.is_file_system = entry.is_file_system();
+    if entry.is_file_system() {
+        drive.surface = Surface::Files;
+    }
     let program = PROGRAM.get().filter(|program| config.ftl.texts().any(|(key, text)| (program.names)(key, text)));
     drive.reports.outside = program.map(|program| Outside::new(entry.name, program.has_failed));
     drive.io.plan.flush_is_free = config.host.flush_is_free;

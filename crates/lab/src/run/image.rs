@@ -173,7 +173,7 @@ impl Session<'_> {
         let Keep { medium, name, is_new, syncs } = keep;
         // The ledger knows no operations of earlier services.
         self.drive.io.ledger = None;
-        if !self.drive.is_file_system {
+        if !self.drive.surface.is_files() {
             self.drive.keep_trims(self.config.logical_subpages());
         }
         let nand = &mut self.drive.io.nand;

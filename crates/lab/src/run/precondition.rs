@@ -168,7 +168,7 @@ pub(super) fn precondition(
         }
         Precondition::Layout => lay_out(session, source)?,
     }
-    if session.drive.is_file_system && *what != Precondition::None {
+    if session.drive.surface.is_files() && *what != Precondition::None {
         // Otherwise the run would commit the files of the preconditioning.
         session.count(Command::FLUSH)?;
     }
@@ -247,7 +247,7 @@ fn fill(session: &mut Session<'_>, units: u64, write_bytes: u64) -> Result<()> {
 /// Writes a range of units sequentially, `write_bytes` at a time; 0: a page, or the default of file systems.
 fn fill_range(session: &mut Session<'_>, range: Range<u64>, write_bytes: u64) -> Result<()> {
     let page_bytes = u64::from(session.config.part.page_bytes);
-    let usual = if session.drive.is_file_system { FILE_WRITE_BYTES } else { page_bytes };
+    let usual = if session.drive.surface.is_files() { FILE_WRITE_BYTES } else { page_bytes };
     let write_bytes = if write_bytes == 0 { usual } else { write_bytes };
     let at_a_time = (write_bytes / session.unit_bytes()).max(1);
     let by_pages = at_a_time == (page_bytes / session.unit_bytes()).max(1);

@@ -88,8 +88,6 @@ pub struct Session<'a> {
     ramped: u64,
     /// The reason why the drive is worn out.
     pub(super) worn_out: Option<String>,
-    /// Totals and energy of all operations when timing ended; later ones take no time.
-    timed_until: Option<(FlashTotals, i64)>,
 }
 
 impl<'a> Session<'a> {
@@ -145,7 +143,6 @@ impl<'a> Session<'a> {
             ramps: false,
             ramped: 0,
             worn_out: None,
-            timed_until: None,
         })
     }
 
@@ -305,7 +302,7 @@ impl<'a> Session<'a> {
     /// Totals of the measurement: ended operations, and bytes and errors of the planned ones.
     fn totals(&self) -> FlashTotals {
         let (ended, planned) = (self.drive.engine.ended(), self.planned());
-        let untimed = self.timed_until.map_or(FlashTotals::default(), |(timed, _)| subtract(planned, timed));
+        let untimed = self.tally.timed_until.map_or(FlashTotals::default(), |(timed, _)| subtract(planned, timed));
         FlashTotals {
             reads: ended.reads + untimed.reads,
             programs: ended.programs + untimed.programs,
@@ -320,7 +317,7 @@ impl<'a> Session<'a> {
 
     /// Picojoules of flash up to `time`.
     fn energy_at(&self, time: Nanos) -> i64 {
-        let untimed = self.timed_until.map_or(0, |(_, timed)| self.energy_planned() - timed);
+        let untimed = self.tally.timed_until.map_or(0, |(_, timed)| self.energy_planned() - timed);
         self.drive.engine.energy_at(time) + untimed
     }
 
@@ -332,7 +329,7 @@ impl<'a> Session<'a> {
     /// Ends timing: operations count without time from now on.
     pub(super) fn end_timing(&mut self) {
         if self.drive.io.plan.timed {
-            self.timed_until = Some((self.planned(), self.energy_planned()));
+            self.tally.timed_until = Some((self.planned(), self.energy_planned()));
         }
         self.drive.end_life();
     }

@@ -1,5 +1,5 @@
-//! The discovery log: the subsystem, at the advertised address or the one at which the host connected, and subsystems of
-//! other processes.
+//! The discovery log: the subsystem, at the advertised address or the one at which the host connected, and subsystems
+//! of other processes.
 //!
 //! Source: NVM Express Base Specification 2.0, section 5.16.1.23. Ignored: referrals, and changes of the log.
 

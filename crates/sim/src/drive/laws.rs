@@ -67,7 +67,7 @@ impl Drive {
         match kind {
             RequestKind::Read => causality.read(id, promise),
             // The records of a file system name other addresses than those of the host.
-            RequestKind::Write if is_forced && self.is_file_system => causality.flush(id),
+            RequestKind::Write if is_forced && self.surface.is_files() => causality.flush(id),
             // The buffer holds a part of a unit before the rest is read. Flushes and read-back verify the data.
             RequestKind::Write if self.buffer.acknowledges && !is_forced => {}
             RequestKind::Write => causality.write(id, promise, is_forced),

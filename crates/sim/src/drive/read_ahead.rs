@@ -313,7 +313,7 @@ impl Drive {
         if self.io.checkpoint_due() && kind == RequestKind::Write {
             self.checkpoint()?;
         }
-        if self.zoned {
+        if self.surface.is_zoned() {
             return self.serve_zoned(kind, extent);
         }
         if self.ahead.is_some() { self.serve_ahead(kind, extent) } else { self.serve_layer(kind, extent) }

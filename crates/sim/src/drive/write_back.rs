@@ -166,7 +166,7 @@ impl Drive {
     /// commits.
     #[cold]
     pub(super) fn program_at_once(&mut self) -> Flash<()> {
-        let is_free = self.io.plan.flush_is_free && !self.is_file_system;
+        let is_free = self.io.plan.flush_is_free && !self.surface.is_files();
         if is_free { Ok(()) } else { self.ftl.flush(&mut self.io) }
     }
 }

@@ -53,7 +53,7 @@ impl Drive {
 
     /// Plans request `id` again after a power cut: of a write that a protected buffer kept in part, the rest.
     pub(super) fn repeat(&mut self, id: u32, verifier: &mut dyn Verifier) -> Result<()> {
-        if !self.zoned || !self.laws.guarantee.protected {
+        if !self.surface.is_zoned() || !self.laws.guarantee.protected {
             return self.plan(id, verifier);
         }
         let command = self.flight.get(id).command;

@@ -4,8 +4,8 @@
 //! start, so operations planned earlier that still wait for a slower die do not count. A cut tears the operations in
 //! the arrays, and cancels all later ones. If the controller's memory is protected, hold-up energy completes all
 //! programs, erases and moves at the time of the cut. Reads that only serve a reader are dropped. Ended operations
-//! alone count, with their energy. Ignored: the progress of a torn operation and the energy that its array had consumed,
-//! and the time for which hold-up energy must last.
+//! alone count, with their energy. Ignored: the progress of a torn operation and the energy that its array had
+//! consumed, and the time for which hold-up energy must last.
 
 use super::pending::Pending;
 use super::{Bus, Engine, Operations, Ready};

@@ -25,7 +25,7 @@ impl Session<'_> {
         let classes = if sections.len() > 1 { by_job.collect() } else { classes.clone() };
         self.drive.set_tenants(classes, source.has_volumes());
         let has_tenants = source.has_volumes() || sections.len() > 1;
-        if has_tenants && !self.drive.is_file_system && !self.loses_power() {
+        if has_tenants && !self.drive.surface.is_files() && !self.loses_power() {
             let logical = self.config.logical_subpages();
             self.drive.io.owners = Some(Box::new(Owners::new(logical, self.drive.ftl.unit_subpages())));
         }

@@ -2,6 +2,7 @@
 //! layer itself.
 
 use super::Session;
+use crate::metrics::recorder::FlashTotals;
 use crate::metrics::summary::{Host, Requests};
 use palimpsest_flash::geometry::{Divisor, RequestKind};
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
@@ -18,6 +19,8 @@ pub(in crate::run) struct Tally {
     pub(super) untimed: u64,
     /// Bytes that the host wrote between preconditioning and the measurement.
     warmup_bytes: u64,
+    /// Totals and energy of all operations when timing ended; later ones take no time.
+    pub(super) timed_until: Option<(FlashTotals, i64)>,
     /// Sectors of a subpage, and of a layer's unit of transfer.
     subpage: Divisor,
     transferred: Divisor,
@@ -33,6 +36,7 @@ impl Tally {
             precondition_bytes: 0,
             untimed: 0,
             warmup_bytes: 0,
+            timed_until: None,
             subpage: Divisor::new(subpage),
             transferred: Divisor::new(subpage * transferred),
         }
