@@ -59,7 +59,7 @@ pub struct Row {
 pub struct Broken {
     /// The case, `KIND:NUMBER`.
     pub case: String,
-    /// What broke.
+    /// The failure.
     pub message: String,
     /// File and line of a panic of the layer or the simulator.
     pub place: Option<String>,
@@ -124,7 +124,7 @@ pub fn check(entry: &'static Entry, options: &Options, watch: &mut dyn Watch) ->
                 Err(Stop::Broken(trial, failure)) => {
                     let requests = trial.commands.len();
                     watch.fails(&trial, &failure);
-                    // An interrupt ends the search; what is found so far counts.
+                    // An interrupt ends the search; failures found so far count.
                     let shrunk = shrink(*trial, failure, &options.settings, watch);
                     checked.broken = Some(described(&name, requests, &shrunk.trial, &shrunk.failure));
                     return Ok(checked);
@@ -227,7 +227,7 @@ fn run(
     Ok(true)
 }
 
-/// The failure of `case` in words; `requests` are those of the case that failed first.
+/// The failure of `case` in words; `requests` has the requests of the first failed case.
 pub fn described(case: &str, requests: usize, trial: &Trial, failure: &Failure) -> Broken {
     Broken {
         case: case.into(),
@@ -241,12 +241,12 @@ pub fn described(case: &str, requests: usize, trial: &Trial, failure: &Failure) 
     }
 }
 
-/// The failure of `case` whose last call of the layer has not returned, for the reason `what`. The history is that of
-/// the whole case, of which the last requests are shown: a run that never ends cannot be shortened.
-pub fn endless(case: &str, trial: &Trial, story: Story, what: &str) -> Broken {
+/// The failure of `case`, in which the last call of the layer has not returned, for `reason`. The history
+/// has the last requests of the whole case: a run that never ends cannot be shortened.
+pub fn endless(case: &str, trial: &Trial, story: Story, reason: &str) -> Broken {
     let last = story.steps.last();
     let place = last.map(|step| words::request(&step.command, &trial.shape.drive.geometry));
-    let message = format!("{}: {what}", place.unwrap_or_else(|| "a call of the layer".into()));
+    let message = format!("{}: {reason}", place.unwrap_or_else(|| "a call of the layer".into()));
     let recorded = last.map_or(0, |step| step.recorded);
     let failure = Failure { caught: Caught { message, place: None }, story, flash: Vec::new(), recorded };
     let mut broken = described(case, trial.commands.len(), trial, &failure);

@@ -142,7 +142,7 @@ fn of_controller(controller: &Controller, nqn: &str, facts: &Facts, unallocated:
     page.0
 }
 
-/// What all namespaces have in common.
+/// The fields that all namespaces have in common.
 fn of_namespaces(facts: &Facts) -> Vec<u8> {
     let mut page = Structure::new(BYTES);
     // The best sizes of writes and deallocations.
@@ -169,7 +169,7 @@ fn of_namespace(one: &Namespace, facts: &Facts) -> Vec<u8> {
     page.u8(26, format as u8).u8(30, one.is_shared.into());
     page.u64(0, one.blocks).u64(8, one.blocks).u64(16, one.blocks);
     page.u64(48, one.capacity);
-    // Granularity and alignment of writes, those of deallocations, and the optimal size of writes.
+    // Granularity and alignment of writes, granularity and alignment of deallocations, optimal size of writes.
     let sizes = [facts.page_bytes, facts.page_bytes, facts.unit_bytes, facts.unit_bytes, facts.program_bytes];
     for (at, bytes) in [64, 66, 68, 70, 72].into_iter().zip(sizes) {
         page.u16(at, ((bytes / u64::from(one.block_bytes)).clamp(1, 1 << 16) - 1) as u16);

@@ -113,7 +113,7 @@ impl Wanted {
 pub fn log(wanted: &Wanted, command: &Command, context: &Context<'_>) -> Result<Vec<u8>, Status> {
     let (log, controller, shown) = (wanted.log, context.controller, context.shown);
     let (subsystem, namespace, command_set) = (context.subsystem, command.namespace(), command.byte(59));
-    // No counter is that of a namespace.
+    // All counters cover the whole drive.
     if log == SMART && !matches!(namespace, 0 | ALL_NAMESPACES) {
         return Err(status::INVALID_FIELD);
     }
