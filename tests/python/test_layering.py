@@ -21,7 +21,7 @@ PYTHON = sorted(path for name in ("python", "tests", "tools") for path in (ROOT 
 
 CORE = {
     "flash": "error prefetch past_caches pieces huge_pages state rng units keys geometry command nand",
-    "ftl-api": "zones plan",
+    "ftl-api": "placement zones plan",
     "workload": "",
     "wom": "",
     "ftl": "extent free gaps log maps rebuild hybrid layers",
