@@ -149,7 +149,7 @@ def test_counts_may_be_texts(fake: Any) -> None:
 def test_folders_say_what_they_are_and_lack(fake: Any, tmp_path: Path) -> None:
     assert fake
     (tmp_path / "sweep.json").write_text("{}")
-    with pytest.raises(ps.InputError, match=r"the folder of a sweep; expected `ps\.Sweep\.load`"):
+    with pytest.raises(ps.InputError, match=r"the folder of a sweep; .* \(palimpsest\.Sweep\.load reads sweeps\)"):
         ps.load(tmp_path)
     folder = ps.run("w").save(tmp_path / "a")
     for name in ("wear.parquet", "latency.parquet"):

@@ -18,7 +18,7 @@ import palimpsest as ps
 from conftest import ROOT
 from palimpsest import _core, tables
 from palimpsest.cli import cli
-from palimpsest.commands import command
+from palimpsest.commands import command, echo
 from result_schema import RESULT
 
 FILE = Path(__file__).with_name("promised.json")
@@ -79,7 +79,7 @@ def test_an_option_that_leaves_warns_and_works() -> None:
     @click.option("--new", is_flag=True)
     @click.option("--old", is_flag=True, deprecated="expected --new")
     def planted(*, new: bool, old: bool) -> None:
-        click.echo(f"new {new or old}")
+        echo(f"new {new or old}")
 
     done = CliRunner().invoke(planted, ["--old"])
     assert (done.exit_code, done.stdout) == (0, "new True\n")

@@ -1,6 +1,7 @@
 //! Checks of a log against itself and against flash. Slow: for tests and the end of a run.
 
 use super::Log;
+use super::open_pages::HOLE;
 use crate::log::map::{IN_OPEN_PAGE, Map, UNMAPPED};
 use palimpsest_flash::nand::{Nand, first_subpages};
 use palimpsest_ftl_api::plan::Io;
@@ -20,6 +21,7 @@ impl<M: Map> Log<M> {
         self.frontiers.check()?;
         self.map.check(io.nand())?;
         self.check_passes(io.nand())?;
+        self.check_open()?;
         let (mut copies, mut scattered, units) = (0u64, 0, self.map.units());
         let mut unit = self.map.next_placed(0);
         while unit < units {
@@ -49,6 +51,19 @@ impl<M: Map> Log<M> {
         let valid: u64 = counts.sum();
         if valid != copies {
             return Err(format!("{copies} units are mapped to flash but {valid} are valid"));
+        }
+        Ok(())
+    }
+
+    /// Checks that the map places each unit of an open page there: a slot that a later write has replaced is a hole.
+    fn check_open(&self) -> Result<(), String> {
+        for open in 0..self.open.len() {
+            let first = self.open.next_entry(open) - self.open.filled(open);
+            for (entry, slot) in (first..).zip(&self.open.page(open).slots) {
+                if slot.unit != HOLE && self.map.locate(slot.unit) != entry {
+                    return Err(format!("open page {open} holds unit {}, which is mapped elsewhere", slot.unit));
+                }
+            }
         }
         Ok(())
     }

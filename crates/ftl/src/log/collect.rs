@@ -495,3 +495,6 @@ impl<M: Map> Log<M> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -182,6 +182,10 @@ impl Mga {
             if io.nand().programs(ppn) == 0 {
                 return Err(format!("page {ppn} was never programmed but lists free subpages"));
             }
+            let n = self.subpages;
+            if (ppn * n..(ppn + 1) * n).any(|psn| io.nand().logical(psn) == TORN) {
+                return Err(format!("page {ppn} lists free subpages beside a torn one"));
+            }
             if let Err(rule) = io.nand().probe_program(ppn, free, false) {
                 return Err(format!("page {ppn} has free subpages {free:#b}, but: {rule}"));
             }

@@ -4,8 +4,9 @@ use super::limits::of_table;
 use super::pages::Transitions;
 use super::*;
 use palimpsest_flash::geometry::Extent;
-use palimpsest_flash::nand::Nand;
 use palimpsest_flash::nand::data::Payload;
+use palimpsest_flash::nand::{Nand, TORN, UNWRITTEN};
+use palimpsest_ftl_api::plan::PowerIo;
 use palimpsest_lab::config;
 
 /// The layer on a small drive with `settings`: one plane, pages of four subpages of 4 KiB.
@@ -456,4 +457,54 @@ fn everything_comes_back_after_a_power_cut() {
     assert_eq!(places, (0..logical as u32).map(|lpn| bench.places(lpn)).collect::<Vec<_>>());
     assert_eq!(free, (0..64).map(|ppn| bench.ftl.pages.free(ppn)).collect::<Vec<_>>());
     assert_eq!(lost_owners, bench.ftl.pages.space.total());
+}
+
+/// A power cut in a program of a free subpage tears that subpage: the page takes no further program.
+#[test]
+fn a_page_with_a_torn_subpage_is_not_filled() {
+    let mut torn = 0;
+    for cut in 1..40 {
+        let mut bench = Bench::new(&[ALWAYS_SHARED]);
+        bench.io.set_power_cut_at(Some(cut));
+        for lpn in 0..40 {
+            let extent = bench.extent(lpn % 10, lpn % 4, 1);
+            bench.io.host.begin_write();
+            if bench.ftl.write(&mut bench.io, extent).is_err() {
+                break;
+            }
+        }
+        bench.io.set_power_cut_at(None);
+        bench.ftl.recover(&mut bench.io).unwrap();
+        bench.ftl.check(&bench.io).unwrap();
+        for ppn in 0..bench.io.geometry().pages() as u32 {
+            let logical = |place: u32| bench.io.nand().logical(ppn * 4 + place);
+            if (0..4).any(|place| logical(place) == TORN) {
+                assert_eq!(bench.ftl.pages.free(ppn), 0);
+                torn += u32::from((0..4).any(|place| logical(place) == UNWRITTEN));
+            }
+        }
+    }
+    assert!(torn > 0, "no cut tore a page with free subpages");
+}
+
+/// Collection starts at `ftl.gc_start`, and stops at the first victim that leaves more than `ftl.gc_stop`.
+#[test]
+fn thresholds_hold_to_the_page() {
+    let mut bench = Bench::new(&["ssd.blocks_per_plane=24", "ftl.gc_start=2 blocks", "ftl.gc_stop=4 blocks"]);
+    let logical = bench.ftl.map.logical_pages();
+    let (start, stop) = (2 * bench.io.geometry().pages_per_block, 4 * bench.io.geometry().pages_per_block);
+    let mut rng = Rng::new(5, 5);
+    let (mut least, mut collected) = (u32::MAX, 0);
+    for write in 0..2000 {
+        let (before, erases) = (bench.ftl.free_pages(0), bench.io.counters.erases);
+        bench.write(if write < logical { write } else { rng.below(logical.into()) as u32 }, 0, 4);
+        assert_eq!(bench.io.counters.erases > erases, before <= start, "{before} pages free");
+        if bench.io.counters.erases > erases {
+            // The page of the write follows.
+            least = least.min(bench.ftl.free_pages(0) + 1);
+            collected += 1;
+        }
+    }
+    assert!(collected > 30);
+    assert_eq!(least, stop + 1, "free pages after collection");
 }

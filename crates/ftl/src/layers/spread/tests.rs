@@ -74,9 +74,15 @@ impl Rig {
         self.layer.write(&mut self.io, extent).expect("a write");
     }
 
+    /// Ends every planned operation at once, as an engine would at last.
+    fn done(&mut self) {
+        self.io.plan.replacing.clear();
+        self.io.plan.clear();
+    }
+
     /// The read operations of a host read, as (physical page, bytes on the bus, time in the array).
     fn read(&mut self, sector: u32, sectors: u32) -> Vec<(u32, u32, u32)> {
-        self.io.plan.operations.clear();
+        self.done();
         self.layer.read(&mut self.io, Extent { sector: sector.into(), sectors }).expect("a read");
         self.reads()
     }
@@ -159,7 +165,7 @@ fn subpages_cross_the_link_once() {
             (0..4).filter(|subpage| words >> (4 * subpage) & 0b1111 != 0).fold(0u64, |all, bit| all | 1 << bit);
         // The host requests all of the subpages, or those words alone.
         for asked in [4096 * wanted.count_ones(), 1024 * words.count_ones()] {
-            rig.io.plan.operations.clear();
+            rig.done();
             rig.io.present.link_left = u64::from(asked);
             rig.io.read(Read { words, policy, ..Read::new(0, wanted, Cause::Host) }).expect("a read");
             let crossed: u32 = rig.io.plan.operations.iter().map(|op| op.link_bytes).sum();
@@ -172,7 +178,7 @@ fn subpages_cross_the_link_once() {
 fn table_1_holds_for_every_set_of_words() {
     let mut rig = figure_5("spftl");
     for words in 1..256 as WordMask {
-        rig.io.plan.operations.clear();
+        rig.done();
         let policy = ReadPolicy { mode: ReadMode::Spread, gaps: true };
         rig.io.read(Read { words, policy, ..Read::new(0, 0b1111, Cause::Host) }).expect("a read");
         let count = words.count_ones();
@@ -191,7 +197,7 @@ fn cleaning_reads_only_what_is_valid() {
         let mut reads = Vec::new();
         let mut lsn = 40;
         while reads.is_empty() {
-            rig.io.plan.operations.clear();
+            rig.done();
             rig.write(lsn);
             lsn += 1;
             reads = rig.reads();

@@ -40,6 +40,27 @@ fn written() -> (Log<FullMap>, Io) {
     (log, io)
 }
 
+/// Without absorption a second write of a unit leaves a hole in the open page of the first.
+#[test]
+fn a_slot_that_was_replaced_is_a_hole() {
+    let (mut log, mut io) = written();
+    log.open.absorbs = false;
+    let mut appended = |log: &mut Log<FullMap>| {
+        let (cause, after, signal) = (Cause::Host, Gate::NONE, Gate::NONE);
+        log.append(&mut io, 0, Append { unit: 3, data: Data::new(2), cause, after, signal, holds: 1 }).expect("room");
+        let open = log.open.host_page(0, 0);
+        log.open.page(open).slots.iter().filter(|slot| slot.unit == 3).count()
+    };
+    while appended(&mut log) == 0 {}
+    let first = log.map.locate(3);
+    if appended(&mut log) == 1 {
+        assert_eq!(log.open.slot(first).unit, HOLE);
+    }
+    log.check(&io).expect("a consistent log");
+    log.open.slot_mut(first).unit = 3;
+    assert!(log.check(&io).is_err(), "a unit in two slots");
+}
+
 fn place(log: &mut Log<FullMap>, unit: u32, entry: u32) {
     log.map.place(unit, entry);
 }
