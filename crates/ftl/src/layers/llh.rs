@@ -25,6 +25,7 @@ mod write;
 use super::gather::Gather;
 use super::pages::{BuildSubpageLayer, MapsSubpages};
 use crate::log::blocks::Blocks;
+use crate::log::pace::WHOLE_BLOCKS;
 use crate::log::streams::StreamChooser;
 use crate::log::victim::{self, Victim};
 use crate::log::{Append, LogCounters};
@@ -52,7 +53,7 @@ pub const ENTRY: Entry = Entry {
     hot_and_cold: true,
     outlives_dies: true,
     superblocks: true,
-    reasons: &[("ftl.slc_cache", LOW_PAGES), ("ftl.slc_fixed", LOW_PAGES)],
+    reasons: &[("ftl.slc_cache", LOW_PAGES), ("ftl.slc_fixed", LOW_PAGES), ("ftl.gc_pace", WHOLE_BLOCKS)],
     keys: settings::keys,
     check: settings::check,
     model: settings::MODEL,
