@@ -155,18 +155,22 @@ pub(super) fn thresholds(drive: &DriveConfig) -> Fit {
         return Ok(());
     }
     let blocks = drive.geometry.blocks_per_plane;
-    let (start, stop) = (u64::from(drive.log.gc_start.of(blocks)), u64::from(drive.log.gc_stop.of(blocks)));
+    let [start, stop, idle] =
+        [drive.log.gc_start, drive.log.gc_stop, drive.log.gc_idle_stop].map(|count| u64::from(count.of(blocks)));
     let most = all_spare(drive).saturating_sub(reserved(drive, blocks)) - 1;
+    let is_idle = drive.log.gc_background;
     refuse_if!(start == 0 => "ftl.gc_start", "ssd.blocks_per_plane";
         "that is no block; collection needs one to clean into");
     // Collection by host writes reaches the start threshold, so background collection would have no work.
-    refuse_if!(drive.log.gc_background && stop == start => "ftl.gc_background", "ftl.gc_stop", "ftl.gc_start";
-        "in the background a drive collects up to ftl.gc_stop; expected ftl.gc_stop above ftl.gc_start");
+    refuse_if!(is_idle && idle <= start => "ftl.gc_background", "ftl.gc_idle_stop", "ftl.gc_start";
+        "in the background a drive collects up to ftl.gc_idle_stop; expected ftl.gc_idle_stop above ftl.gc_start");
     refuse_if!(stop < start => "ftl.gc_stop", "ftl.gc_start";
         "collection would stop at {stop} free blocks and start at {start}; expected gc_stop no less than gc_start");
-    refuse_if!(stop > most => "ftl.gc_stop", "ssd.over_provisioning", "ssd.blocks_per_plane";
-        "collection would never stop: a plane of a full drive has {} spare blocks, and {stop} must be free; expected \
-         at most \"{most} block{}\" (\"{}\"), or more over-provisioning",
-        most + 1, if most == 1 { "" } else { "s" }, percent(most * 10_000 / u64::from(blocks)));
+    for (key, stop) in [("ftl.gc_stop", stop), ("ftl.gc_idle_stop", if is_idle { idle } else { 0 })] {
+        refuse_if!(stop > most => key, "ssd.over_provisioning", "ssd.blocks_per_plane";
+            "collection would never stop: a plane of a full drive has {} spare blocks, and {stop} must be free; \
+             expected at most \"{most} block{}\" (\"{}\"), or more over-provisioning",
+            most + 1, if most == 1 { "" } else { "s" }, percent(most * 10_000 / u64::from(blocks)));
+    }
     Ok(())
 }
