@@ -247,8 +247,8 @@ impl<M: Map> Log<M> {
         Ok(())
     }
 
-    /// Cleans one block of the plane with the fewest free pages, if at or below the threshold of idle time. Else folds a
-    /// block of the fast cache, or moves a page of a failed die. With collection in steps, does one step in each such
+    /// Cleans one block of the plane with the fewest free pages, if at or below the threshold of idle time. Else folds
+    /// a block of the fast cache, or moves a page of a failed die. With collection in steps, does one step in each such
     /// plane. False if nothing was done.
     ///
     /// # Errors
