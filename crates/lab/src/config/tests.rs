@@ -90,10 +90,8 @@ fn shares_that_are_no_block_are_refused() {
         let blocks = format!("ssd.blocks_per_plane={blocks}");
         let with = |share: &str| preset("tlc-32g", &[&blocks, "ssd.over_provisioning=60%", &format!("{key}={share}")]);
         let refused = with("3%").unwrap_err().to_string();
-        assert!(
-            refused.contains(&format!("no whole block; expected \"1 block\", \"{least}\" or more, or \"0%\"")),
-            "{refused}"
-        );
+        let expected = format!("expected {key} = \"1 block\" or {key} = \"{least}\" or {key} = \"0%\"");
+        assert!(refused.contains(&format!("no whole block; {expected}")), "{refused}");
         let taken = |share: &str| with(share).unwrap().drive.ftl.get::<BlockCount>(key).of(30);
         assert_eq!((taken("0%"), taken("1 block")), (0, 1));
         assert!(taken(least) > 0, "{key} {least}");

@@ -96,7 +96,7 @@ fn is_taken_back(resolved: &[ResolvedKey], position: usize, earlier: &[Overlay])
         let mut without = resolved.to_vec();
         without[position].value = setting.value.clone();
         let values = build::Values::new(&without);
-        check::drive(&build::drive("", "", &values), &values).is_err()
+        check::fits(&build::drive("", "", &values), &values).is_err()
     };
     key.value.is_off() || before.is_some_and(is_refused)
 }

@@ -69,7 +69,7 @@ fn remedies(message: &str, blamed: &str) -> Vec<Vec<String>> {
 /// The refusal of a drive: the text without numbers, to tell refusals apart, and the whole text.
 fn refusal(ssd: &str, ftl: &str, settings: &[String]) -> Option<(String, String)> {
     match resolve(ssd, Some(ftl), settings, &no_file) {
-        Err(Error::Input { place, what }) => {
+        Err(Error::Input { place, what, .. }) => {
             let problem = what.split(": ").skip(1).collect::<Vec<_>>().join(": ");
             let problem = if problem.is_empty() { &what } else { &problem };
             let kind = problem.split("; expected").next().unwrap().chars().filter(|c| !c.is_ascii_digit()).collect();
@@ -147,10 +147,39 @@ fn blamed(message: &str) -> String {
     set.unwrap_or_else(first).to_owned()
 }
 
+fn check(seeds: std::ops::Range<u64>, least: usize) {
+    let (found, taken) = wrong(seeds);
+    println!("{taken} remedies, {} wrong", found.len());
+    assert!(taken > least, "{taken}");
+    assert!(found.is_empty(), "{} wrong:\n{}", found.len(), found.join("\n"));
+}
+
 #[test]
 fn remedies_of_refusals_work() {
-    let drives = std::env::var("REMEDIES").map_or(400, |text| text.parse().unwrap());
-    let (found, taken) = wrong(0..drives);
-    println!("{taken} remedies of {drives} drives, {} wrong", found.len());
-    assert!(found.is_empty(), "{} wrong:\n{}", found.len(), found.join("\n"));
+    check(0..500, 40);
+}
+
+#[test]
+#[ignore = "a minute"]
+fn long_remedies_of_refusals_work() {
+    check(500..4500, 400);
+}
+
+/// A capacity in a message, and the least that any preset takes.
+#[test]
+fn a_capacity_works_or_the_message_names_one_that_does() {
+    let mut refused = 0;
+    for info in ssd_presets() {
+        for capacity in ["1MiB", "256MiB", "1GiB", "8GiB", "100GB", "1TB"] {
+            let Err(error) = preset(info.name, &[&format!("ssd.capacity={capacity}")]) else { continue };
+            let message = error.to_string();
+            let (_, named) = message.split_once("expected ssd.capacity = ").unwrap_or_else(|| {
+                panic!("{} {capacity}: {message}", info.name);
+            });
+            let named = named.split(' ').next().unwrap();
+            preset(info.name, &[&format!("ssd.capacity={named}")]).unwrap();
+            refused += 1;
+        }
+    }
+    assert!(refused > 20, "{refused}");
 }
