@@ -12,7 +12,7 @@ from ._core import (
     RuleError,
     UnfitError,
     WorkloadIoError,
-)  # fmt: skip
+)
 
 __all__ = [
     "EXIT_FAILURE", "EXIT_INPUT", "EXIT_INTERRUPTED", "DeviceError", "Error", "InputError", "Interrupted",

@@ -14,6 +14,8 @@ pub(in crate::config) type Attempt<'a> = &'a dyn Fn(&[(&'static str, String)]) -
 const MOST: usize = 3;
 /// Units of capacities in messages.
 const UNITS: [u64; 2] = [1 << 20, 1 << 30];
+/// The largest capacity.
+const LARGEST: u64 = 1 << 60;
 /// Doublings of a capacity that are tried.
 const DOUBLINGS: u32 = 22;
 
@@ -78,7 +80,8 @@ fn least_capacity(values: &Values, attempt: Attempt) -> Option<String> {
     let of = |count: u64| format_capacity(count * unit);
     let works = |count: u64| attempt(&[("ssd.capacity", of(count))]).is_ok();
     let first = bytes.div_ceil(unit).max(1);
-    let mut most = (1..=DOUBLINGS).map(|doublings| first << doublings).find(|&count| works(count))?;
+    let mut tried = (1..=DOUBLINGS).map(|doublings| first << doublings).take_while(|&count| count <= LARGEST / unit);
+    let mut most = tried.find(|&count| works(count))?;
     let mut least = most / 2;
     while least + 1 < most {
         let middle = u64::midpoint(least, most);
