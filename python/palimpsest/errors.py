@@ -2,12 +2,22 @@
 
 from collections.abc import Iterable
 
-from ._core import DeviceError, Error, InputError, Interrupted, LayerError, PolicyError, RuleError, WorkloadIoError
+from ._core import (
+    DeviceError,
+    Error,
+    InputError,
+    Interrupted,
+    LayerError,
+    PolicyError,
+    RuleError,
+    UnfitError,
+    WorkloadIoError,
+)
 
 __all__ = [
     "EXIT_FAILURE", "EXIT_INPUT", "EXIT_INTERRUPTED", "DeviceError", "Error", "InputError", "Interrupted",
-    "LayerError", "PolicyError", "RuleError", "WorkloadIoError", "did_you_mean", "exit_status", "of_the_user",
-    "one_line",
+    "LayerError", "PolicyError", "RuleError", "UnfitError", "WorkloadIoError", "did_you_mean", "exit_status",
+    "of_the_user", "one_line",
 ]  # fmt: skip
 
 _LONGEST = 160

@@ -46,3 +46,25 @@ fn parity_amplifies_writes_by_a_page_of_each_stripe() {
         assert!((wa / form - 1.0).abs() < 0.005);
     }
 }
+
+/// Blocks as large as lines of FEMU, and a threshold at which collection stops that is 23 blocks above the start.
+#[test]
+fn collection_to_a_high_threshold_goes_in_portions() {
+    let [near, far] = ["2blocks", "25blocks"].map(|stop| {
+        let sets = format!(
+            "ftl.name=page part.cell=slc part.t_read_types=[] part.page_size=4KiB part.subpage_size=4KiB \
+             ssd.channels=64 ssd.planes_per_die=1 ssd.blocks_per_plane=64 part.pages_per_block=256 \
+             ssd.over_provisioning=100% ftl.streams=1 ftl.gc_start=2blocks ftl.gc_stop={stop} ftl.gc_pace=block \
+             ftl.moved_to=plane ftl.superblocks=collected buffer.ack=program"
+        );
+        let ssd = drive("tlc-32g", &sets);
+        let mut run = Run::new(&ssd, "rw=randwrite,bs=4k,iodepth=16,n=600k");
+        run.precondition = "fill:100%,random:1x";
+        let result = run.result();
+        (result.latency_ns.unwrap().write.unwrap().max, result.gc.erased_blocks)
+    });
+    println!("stop at 2 blocks: {near:?}; at 25: {far:?}");
+    assert!(far.1 >= near.1 / 2 && near.1 > 10);
+    // A portion is a block or two, and another may start before its end.
+    assert!(far.0 < 5 * near.0, "{far:?} {near:?}");
+}

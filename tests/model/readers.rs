@@ -149,6 +149,7 @@ const SCENES: &[(&str, &[&str])] = &[
     ("part.e_read_words", ENERGIES),
     ("ftl.gc_background", &["ftl.gc_stop=3 blocks"]),
     ("ftl.gc_idle", &["ftl.gc_stop=3 blocks"]),
+    ("ftl.gc_idle_stop", &["ftl.gc_idle_stop=2 blocks"]),
     ("ftl.gc_idle", ERRORS),
     ("ftl.patrol", ERRORS),
     ("ftl.classifier", &["ftl.streams=3"]),

@@ -17,6 +17,10 @@ class InputError(Error):
     """As in the native module."""
 
 
+class UnfitError(InputError):
+    """As in the native module."""
+
+
 class DeviceError(Error):
     """As in the native module."""
 

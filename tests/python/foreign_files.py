@@ -58,6 +58,31 @@ qemu-system-x86_64 -m 4G \\
     ${OPTIONS} \\
     -nographic
 """
+BLACKBOX = """#!/bin/bash
+secsz=512 # sector size in bytes
+secs_per_pg=8 # number of sectors in a flash page
+pgs_per_blk=256 # number of pages per flash block
+blks_per_pl=256 # number of blocks per plane
+pls_per_lun=1 # keep it at one, no multiplanes support
+luns_per_ch=8 # number of chips per channel
+nchs=8 # number of channels
+ssd_size=12288 # in megabytes
+pg_rd_lat=40000 # page read latency
+pg_wr_lat=200000 # page write latency
+blk_er_lat=2000000 # block erase latency
+ch_xfer_lat=0 # channel transfer time, ignored for now
+gc_thres_pcent=75
+gc_thres_pcent_high=95
+FEMU_OPTIONS="-device femu"
+FEMU_OPTIONS=${FEMU_OPTIONS}",devsz_mb=${ssd_size},namespaces=1,femu_mode=1,secsz=${secsz}"
+FEMU_OPTIONS=${FEMU_OPTIONS}",secs_per_pg=${secs_per_pg},pgs_per_blk=${pgs_per_blk},blks_per_pl=${blks_per_pl}"
+FEMU_OPTIONS=${FEMU_OPTIONS}",pls_per_lun=${pls_per_lun},luns_per_ch=${luns_per_ch},nchs=${nchs}"
+FEMU_OPTIONS=${FEMU_OPTIONS}",pg_rd_lat=${pg_rd_lat},pg_wr_lat=${pg_wr_lat},blk_er_lat=${blk_er_lat}"
+FEMU_OPTIONS=${FEMU_OPTIONS}",ch_xfer_lat=${ch_xfer_lat},gc_thres_pcent=${gc_thres_pcent}"
+FEMU_OPTIONS=${FEMU_OPTIONS}",gc_thres_pcent_high=${gc_thres_pcent_high}"
+sudo x86_64-softmmu/qemu-system-x86_64 -smp 4 -m 4G ${FEMU_OPTIONS} -nographic 2>&1 | tee log
+"""
+"""The drive and the thresholds of FEMU's run-blackbox.sh."""
 SIMPLESSD = {
     "cpu": {"ClockSpeed": "400000000"},
     "nvme": {"PCIEGeneration": "2", "PCIELane": "4  # lanes", "WorkInterval": "1000000"},

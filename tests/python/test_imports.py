@@ -261,6 +261,22 @@ def test_a_drive_of_femu(tmp_path: Path, palimpsest: Command) -> None:
     assert json.loads(ran_here.stdout)["latency_ns"]["read"]["mean"] == 40_000
 
 
+def test_the_script_of_femu(tmp_path: Path, palimpsest: Command) -> None:
+    """Lines are collected one at a time, and more of them while the host is idle."""
+    done = called("femu", write(tmp_path, "run-blackbox.sh", files.BLACKBOX), "-o", str(tmp_path / "femu.toml"))
+    assert done.exception is None, done.exception
+    assert "--precondition fill:90%,random:1x" in done.output
+    drive = tomllib.loads((tmp_path / "femu.toml").read_text(encoding="utf-8"))
+    thresholds = {"ftl.gc_start": "12 blocks", "ftl.gc_stop": "12 blocks", "ftl.gc_idle_stop": "63 blocks"}
+    assert {name: key(drive, name) for name in thresholds} == thresholds
+    load = ("--workload", "rw=randwrite,bs=4k,iodepth=16,n=200k", "--precondition", "fill:90%,random:1x", "--json")
+    for stop in ((), ("--set", "ftl.gc_stop=63blocks")):
+        result = json.loads(palimpsest("run", "--ssd", "femu.toml", *load, *stop, cwd=tmp_path).stdout)
+        assert result["latency_ns"]["write"]["max"] < 120e6
+        assert result["sim"]["peak_rss_bytes"] < 700 << 20
+        assert bool(stop) or result["throughput"]["iops"] > 60_000
+
+
 def silent(words: str) -> list[str]:
     """Properties of a command line that the output does not name."""
     noted = " ".join(note.theirs for note in femu.convert(words)[0].notes)

@@ -211,6 +211,11 @@ def test_points_that_contradict_themselves_are_left_out(palimpsest: Command, tmp
     assert done.stderr.startswith(f"note: a point is left out: {file}:4: ssd.over_provisioning = 4%: ")
     assert "1 point, 1 to run" in done.stdout
     assert palimpsest("sweep", str(file), "--dry-run", "--strict").returncode == 2
+    # Refusals that name a single key.
+    for table, values in (("ftl", '"llh", "page"'), ("ssd.capacity", '"1MiB", "16GiB"')):
+        file.write_text(f'[base]\nssd = "tlc-32g"\n[grid]\n{table} = [{values}]\n')
+        done = palimpsest("sweep", str(file), "--dry-run")
+        assert (done.returncode, done.stderr.count("a point is left out")) == (0, 1), done.stderr
     for change in ('"4%"', '"4%", "28%", "x"'):
         file.write_text(f"[base]\nssd.blocks_per_plane = 40\n[grid]\nssd.over_provisioning = [{change}]\n")
         assert palimpsest("sweep", str(file), "--dry-run").returncode == 2

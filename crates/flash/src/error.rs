@@ -15,6 +15,8 @@ pub enum Error {
         place: String,
         /// The mistake and the expected input.
         what: String,
+        /// True for values that are possible alone and make no drive together: a sweep leaves out such a point.
+        unfit: bool,
     },
     /// The simulated drive failed: it serves no more requests (no good blocks left, say). Exit status 1.
     DriveFailed(String),
@@ -40,15 +42,20 @@ pub enum Error {
 impl Error {
     /// A mistake of the user at `place`.
     pub fn input(place: impl Into<String>, what: impl Into<String>) -> Self {
-        Error::Input { place: place.into(), what: what.into() }
+        Error::Input { place: place.into(), what: what.into(), unfit: false }
+    }
+
+    /// Settings at `place` that make no drive together.
+    pub fn unfit(place: impl Into<String>, what: impl Into<String>) -> Self {
+        Error::Input { place: place.into(), what: what.into(), unfit: true }
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Input { place, what } | Error::Io { place, what } if place.is_empty() => write!(f, "{what}"),
-            Error::Input { place, what } | Error::Io { place, what } => write!(f, "{place}: {what}"),
+            Error::Input { place, what, .. } | Error::Io { place, what } if place.is_empty() => write!(f, "{what}"),
+            Error::Input { place, what, .. } | Error::Io { place, what } => write!(f, "{place}: {what}"),
             Error::DriveFailed(what) | Error::WornOut(what) | Error::Rule(what) | Error::Outside(what) => {
                 write!(f, "{what}")
             }

@@ -156,7 +156,9 @@ pub(super) fn shape(geometry: &Geometry, part: &Part, settings: &Settings, below
         MappedUnit::Page => half,
         // Collection must be able to stop while all pages of the device are written.
         MappedUnit::Subpage(_) => {
-            half.max(settings.get::<BlockCount>("ftl.gc_stop").of(geometry.blocks_per_plane) + frontiers + 1)
+            let stop = ["ftl.gc_stop", "ftl.gc_idle_stop"]
+                .map(|key| settings.get::<BlockCount>(key).of(geometry.blocks_per_plane));
+            half.max(stop[0].max(stop[1]) + frontiers + 1)
         }
     };
     let blocks = geometry.blocks_per_plane.saturating_sub(kept);

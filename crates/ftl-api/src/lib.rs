@@ -353,14 +353,27 @@ pub struct Proposal<'a> {
 pub struct Unfit {
     /// The contradictory keys; the message shows them with their values.
     pub keys: Vec<&'static str>,
-    /// The problem, and the expected values.
+    /// The problem, and the expected values unless `cures` has them.
     pub what: String,
+    /// Remedies: settings, key and value, each set of which may make the drive possible. The message names those that
+    /// do.
+    pub cures: Vec<Cure>,
 }
+
+/// Settings, key and value, that together are one remedy.
+pub type Cure = Vec<(&'static str, String)>;
 
 impl Unfit {
     /// Refuses the values of `keys`, with `what` as the message.
     pub fn new(keys: &[&'static str], what: impl Into<String>) -> Self {
-        Unfit { keys: keys.into(), what: what.into() }
+        Unfit { keys: keys.into(), what: what.into(), cures: Vec::new() }
+    }
+
+    /// The refusal with one more remedy: `settings` together.
+    #[must_use]
+    pub fn or(mut self, settings: &[(&'static str, &str)]) -> Self {
+        self.cures.push(settings.iter().map(|&(key, value)| (key, value.into())).collect());
+        self
     }
 }
 
@@ -446,6 +459,8 @@ pub struct Entry {
     pub takes_parity: bool,
     /// True if blocks may be superblocks (`ftl.superblocks`), in which a power cut may leave out pages.
     pub superblocks: bool,
+    /// The key that joins blocks to superblocks, and its value without.
+    pub joined_by: (&'static str, &'static str),
     /// Why the layer cannot have the features of these keys: key and physical reason, for messages.
     pub reasons: &'static [(&'static str, &'static str)],
     /// How often the layer programs a page before the erase, because a checkpoint can skip only pages that no longer
@@ -492,6 +507,7 @@ impl Entry {
         outlives_dies: false,
         takes_parity: false,
         superblocks: false,
+        joined_by: ("ftl.superblocks", "allocated"),
         reasons: &[],
         programs: Programs::Once,
         tables: |_, _, subpages| 4 * subpages,

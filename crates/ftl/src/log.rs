@@ -24,6 +24,7 @@ mod open_pages;
 pub mod outside;
 pub mod pace;
 mod passes;
+pub(crate) mod portions;
 mod rebuild;
 mod recover;
 pub mod rotation;

@@ -263,22 +263,36 @@ pub fn resolve(ssd: &str, ftl: Option<&str>, overrides: &[String], read_file: Re
     let mut overlays = ssd_overlays(ssd, read_file)?;
     overlays.push(layer);
     overlays.push(Overlay::from_overrides(overrides)?);
-    let (part, part_name) = load_part(&mut overlays, read_file)?;
-    overlays.insert(0, part);
-
-    let mut resolved = merge(&overlays, ssd)?;
-    read_of_layer(&mut resolved)?;
-    scale_page_types(&mut resolved);
-    capacity::apply(&mut resolved, &overlays)?;
+    let given = overlays.clone();
+    let (resolved, part_name) = assemble(&mut overlays, ssd, read_file)?;
     let name = overlays.iter().rev().find_map(|overlay| overlay.name.clone()).unwrap_or_else(|| stem(ssd).into());
     let values = build::Values::new(&resolved);
     let drive = build::drive(&name, part_name.as_deref().unwrap_or(&name), &values);
-    check::drive(&drive, &values)?;
+    check::drive(&drive, &values, &|settings| {
+        let settings: Vec<String> = settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let mut overlays = given.clone();
+        overlays.push(Overlay::from_overrides(&settings).map_err(|error| error.to_string())?);
+        let (resolved, _) = assemble(&mut overlays, ssd, read_file).map_err(|error| error.to_string())?;
+        let values = build::Values::new(&resolved);
+        check::fits(&build::drive("", "", &values), &values).map_err(|unfit| unfit.what)
+    })?;
+    let mut resolved = resolved;
     let unread = unread::renamed(&overlays).chain(unread::find(&resolved, &overlays)).collect();
     // Keys of other layers outside the registry depend on the history of the process.
     let entry = find_layer(&drive.ftl.name).expect("the name was read as that of a layer");
     resolved.retain(|key| !key.key.outside || entry.lists(key.key.name));
     Ok(Resolved { drive, keys: resolved, unread })
+}
+
+/// Every key with the value of the last of `overlays`, to which the part is added; and the name of the part.
+fn assemble(overlays: &mut Vec<Overlay>, ssd: &str, read_file: ReadFile) -> Result<(Vec<ResolvedKey>, Option<String>)> {
+    let (part, part_name) = load_part(overlays, read_file)?;
+    overlays.insert(0, part);
+    let mut resolved = merge(overlays, ssd)?;
+    read_of_layer(&mut resolved)?;
+    scale_page_types(&mut resolved);
+    capacity::apply(&mut resolved, overlays)?;
+    Ok((resolved, part_name))
 }
 
 /// The overlays of an SSD: the base that a file names, and the file or preset.

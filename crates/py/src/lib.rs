@@ -55,6 +55,7 @@ use workload::{Opening, describe_io};
 
 create_exception!(palimpsest._core, Error, PyException, "Base of every error that a user can cause.");
 create_exception!(palimpsest._core, InputError, Error, "The user's input is wrong (exit status 2).");
+create_exception!(palimpsest._core, UnfitError, InputError, "Possible values make no drive together (exit status 2).");
 create_exception!(palimpsest._core, DeviceError, Error, "The simulated drive failed (exit status 1).");
 create_exception!(palimpsest._core, RuleError, Error, "A translation layer broke a rule of flash (exit status 1).");
 create_exception!(palimpsest._core, PolicyError, Error, "A policy of the user raised an exception (exit status 1).");
@@ -76,6 +77,7 @@ fn raise(error: CoreError) -> PyErr {
         return raised;
     }
     match error {
+        CoreError::Input { unfit: true, .. } => UnfitError::new_err(text),
         CoreError::Input { .. } => InputError::new_err(text),
         CoreError::DriveFailed(_) | CoreError::WornOut(_) => DeviceError::new_err(text),
         CoreError::Rule(_) => RuleError::new_err(text),
@@ -514,6 +516,7 @@ pub fn module(module: &Bound<'_, PyModule>, layers: &'static [Entry]) -> PyResul
     let py = module.py();
     module.add("Error", py.get_type::<Error>())?;
     module.add("InputError", py.get_type::<InputError>())?;
+    module.add("UnfitError", py.get_type::<UnfitError>())?;
     module.add("DeviceError", py.get_type::<DeviceError>())?;
     module.add("RuleError", py.get_type::<RuleError>())?;
     module.add("PolicyError", py.get_type::<PolicyError>())?;

@@ -78,7 +78,8 @@ def convert(given: str) -> tuple[Imported, str]:
     Raises InputError without a command line, or for wrong values.
     """
     place, text = _text(given)
-    of = Imported("FEMU", options={"precondition": "none"})
+    # FEMU starts with an empty drive, whose figures say little about a drive in use.
+    of = Imported("FEMU", options={"precondition": "fill:90%,random:1x"})
     words = list(_words(text))
     devices = _devices(words, "femu")
     if len(devices) != 1:
@@ -293,6 +294,8 @@ def _logs(found: Elements, of: Imported, theirs: str) -> None:
     why = f"the drive has {_LOG_BLOCKS} log blocks in FEMU, {logs} in each of {planes} planes here"
     why += "; FEMU keeps its page map, and adds the time of merges" * (theirs == "hybrid")
     of.near(found.shown("mapping"), why, ("ftl.name", _LOGS[theirs]), ("ftl.log_blocks", logs))
+    # Random overwrites merge a block each.
+    of.options["precondition"] = "fill:90%"
     why = "log blocks are merged when none is left"
     found.skip(why, "gc_thres_pcent", "gc_thres_pcent_high", "gc_policy", "gc_strategy", "mapping_cache_mb")
 
@@ -318,10 +321,14 @@ def _collection(found: Elements, of: Imported, *, placed: bool) -> None:
     if stop < start:
         raise found.error("gc_thres_pcent_high", f"found {hard}", f"at least gc_thres_pcent, {soft}")
     why = "FEMU collects a line when so few are free, before the next request"
-    of.near(found.shown("gc_thres_pcent_high"), why, ("ftl.gc_start", f"{start} blocks"))
-    why = "FEMU collects a line after each request while so few are free; here while the host is idle"
-    background = stop > start
-    of.near(found.shown("gc_thres_pcent"), why, ("ftl.gc_background", background), ("ftl.gc_stop", f"{stop} blocks"))
+    keys = ("ftl.gc_start", f"{start} blocks"), ("ftl.gc_stop", f"{start} blocks")
+    of.near(found.shown("gc_thres_pcent_high"), why, *keys)
+    if stop > start:
+        why = "FEMU collects a line after each request while so few are free; here while the host is idle"
+        keys = ("ftl.gc_background", True), ("ftl.gc_idle_stop", f"{stop} blocks")
+        of.near(found.shown("gc_thres_pcent"), why, *keys)
+    else:
+        of.near(found.shown("gc_thres_pcent"), "no more than gc_thres_pcent_high", ("ftl.gc_background", False))
     _victims(found, of, placed=placed)
     if not placed:
         of.keys["ftl.allocation"] = ("round-robin", "pages of a line go to the channels in turn")

@@ -13,7 +13,7 @@ from ..options import RunOptions
 from .elements import printable
 from .record import NEAR, Imported, Note, Value, largest
 
-_START, _STOP, _BACKGROUND = "ftl.gc_start", "ftl.gc_stop", "ftl.gc_background"
+_START, _STOP, _IDLE_STOP = "ftl.gc_start", "ftl.gc_stop", "ftl.gc_idle_stop"
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -56,11 +56,11 @@ def fit(of: Imported, source: Path | str) -> None:
             return
         if _START not in of.keys:
             raise InputError(f"{source}: this drive cannot be simulated: {refusal({})}")
-        wanted = {key: int(str(of.keys[key][0]).split()[0]) for key in (_START, _STOP)}
-        gap = int(of.keys.get(_BACKGROUND, (False, ""))[0] is True)
+        wanted = {key: int(str(of.keys[key][0]).split()[0]) for key in (_START, _STOP, _IDLE_STOP) if key in of.keys}
 
         def at(most: int) -> dict[str, Value]:
-            limits = {_START: min(wanted[_START], most), _STOP: min(wanted[_STOP], most + gap)}
+            # A drive collects while the host is idle only above the start.
+            limits = {key: min(count, most + (key == _IDLE_STOP)) for key, count in wanted.items()}
             return {key: f"{count} block{'s' * (count > 1)}" for key, count in limits.items()}
 
         if reason := refusal(at(1)):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import _core, engine, plugins, units, user_files
-from ..errors import InputError
+from ..errors import InputError, UnfitError
 from ..files import holder, is_file, is_there
 from ..options import RunOptions
 from .definition import OPTIONS, Definition, Settings
@@ -25,8 +25,6 @@ from .values import Value, is_label
 _TEXTS = ("ssd", "ftl", "workload", "precondition", "fidelity", "payload", "format", "columns", "volumes", "arrivals")
 _WORKLOAD_KEY = "workload."
 _NOT_OF_STATES = ("name", "host", "controller", "sim")
-# Two keys that contradict each other, as "ssd.over_provisioning = 1%, ssd.blocks_per_plane = 239".
-_CONFLICT = re.compile(r"\b[a-z]+\.\w+ = [^:]*\b[a-z]+\.\w+ = ")
 _SPELLED = {"format": "from"}
 """Options of the command line whose names differ from their keys."""
 _PLACE = re.compile(r"--([a-z-]+) (\S+?): (.*)")
@@ -77,7 +75,7 @@ def state_of(config: dict[str, Any], options: RunOptions) -> str:
 def resolve(definition: Definition, *, strict: bool = False) -> tuple[list[Point], list[str]]:
     """All points, checked without running, and a line for each setting that some do not read. Raises InputError.
 
-    A point of a grid whose keys contradict each other is left out with a line, unless `strict` or no point is left.
+    A point of a grid whose values make no drive together is left out with a line, unless `strict` or no point is left.
     """
     resolver = _Resolver(definition, strict=strict)
     listed, points = [], []
@@ -88,7 +86,7 @@ def resolve(definition: Definition, *, strict: bool = False) -> tuple[list[Point
             points.append(resolver.point(table, settings))
             listed.append((table, settings))
         except InputError as error:
-            if strict or table != "grid" or not _CONFLICT.search(str(error)):
+            if strict or table != "grid" or not isinstance(error, UnfitError):
                 raise
             refused = refused or error
             left[_reason(str(error))] += 1
@@ -101,7 +99,8 @@ def resolve(definition: Definition, *, strict: bool = False) -> tuple[list[Point
         raise refused or empty
     for found in engine.unread([point.options for point in points]):
         if found.is_mistake or strict:
-            raise resolver.placed(*listed[found.run], f"{found.place}: {found.what}; expected {found.expected}")
+            error = InputError(f"{found.place}: {found.what}; expected {found.expected}")
+            raise resolver.placed(*listed[found.run], error)
         notes[found.what] = None
     return points, list(notes)
 
@@ -139,7 +138,7 @@ class _Resolver:
                 error = InputError(f"{self.definition.place(table, key)}: {key}: {what}")
             except InputError as of_core:
                 key, what = _key_and_rest(settings, str(of_core))
-                error = self.placed(table, settings, str(of_core))
+                error = self.placed(table, settings, of_core)
             is_of_base = key is not None and key in self.definition.base and key not in over
             if key is None or not is_of_base or self._strict or not _is_of_others(key, what):
                 raise error
@@ -216,18 +215,20 @@ class _Resolver:
             self._drives[key] = _core.show(options.ssd, options.ftl, list(options.overrides))
         return self._drives[key]
 
-    def placed(self, table: str, settings: Settings, text: str) -> InputError:
-        """Converts an error of the native module into one with the line of the sweep file."""
+    def placed(self, table: str, settings: Settings, error: InputError) -> InputError:
+        """Converts an error of the native module into one of its class with the line of the sweep file."""
+        text = str(error)
         key, what = _key_and_rest(settings, text)
         if key is None:
             workload = str(self.definition.folder / str(settings.get("workload", "")))
             key = "workload" if text.startswith(f"{workload}:") else None
-            return InputError(f"{self.definition.place(table, key)}: {text}")
+            return type(error)(f"{self.definition.place(table, key)}: {text}")
         value = f" = {_text(settings[key])}" if key in settings else ""
         beside = ""
         if key == "workload" and "there is no preset, no file" in what:
             beside = f" (files are looked for in {self.definition.folder})"
-        return InputError(f"{self.definition.place(table, key)}: {key}{value}: {what.removeprefix(f'{key}: ')}{beside}")
+        what = what.removeprefix(f"{key}: ")
+        return type(error)(f"{self.definition.place(table, key)}: {key}{value}: {what}{beside}")
 
 
 def _is_of_others(key: str, what: str) -> bool:

@@ -23,13 +23,18 @@ impl Settings {
     where
         'static: 'a,
     {
-        let default = |key: &Key| match key.default {
-            Fallback::Text(text) => {
-                (key.name, key.value_type.read_text(text).expect("a default is a value of its kind"))
+        let keys: Vec<&Key> = keys.into_iter().collect();
+        let named = |name: &str| keys.iter().find(|key| key.name == name);
+        let value = |mut key: &'a Key| loop {
+            match key.default {
+                Fallback::Text(text) => {
+                    break key.value_type.read_text(text).expect("a default is a value of its kind");
+                }
+                Fallback::Same(other) => key = named(other).unwrap_or_else(|| panic!("{other} is not among the keys")),
+                Fallback::Required => panic!("{} has no default", key.name),
             }
-            _ => panic!("{} has no default", key.name),
         };
-        Self::new(name, keys.into_iter().map(default))
+        Self::new(name, keys.iter().map(|key| (key.name, value(key))))
     }
 
     /// A copy with `key` at `value`.

@@ -11,6 +11,7 @@
 
 use crate::hybrid::cached::log_blocks;
 use crate::hybrid::{BlockMap, Hybrid, LOG_BLOCKS, LogBlocks};
+use crate::log::pace::MERGES;
 use crate::log::settings::{CACHE, FIXED_CACHE, LEVELING, READ, keys_of};
 use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_ftl_api::plan::Io;
@@ -27,6 +28,7 @@ pub const ENTRY: Entry = Entry {
     outlives_dies: true,
     takes_parity: true,
     superblocks: true,
+    reasons: &[("ftl.gc_pace", MERGES)],
     model: Model {
         needs: &["ftl.log_blocks=2"],
         varies: |rng, _| vec![format!("ftl.log_blocks={}", 1 + rng.below(4))],

@@ -32,6 +32,7 @@ use crate::extent::{overlay, pages};
 use crate::free::{FreeBlocks, free_of_planes};
 use crate::gaps::{gaps, may_have_gaps};
 use crate::log::blocks::NO_BLOCK;
+use crate::log::pace::MERGES;
 use crate::log::settings::{LEVELING, LogSettings, READ, STATIC_LEVELING, WearLeveling, keys_of};
 use crate::maps::bytes::map_bytes;
 use crate::rebuild::Rebuild;
@@ -52,7 +53,7 @@ pub const ENTRY: Entry = Entry {
     outlives_dies: true,
     takes_parity: true,
     superblocks: true,
-    reasons: &[("ftl.slc_cache", ONE_BLOCK), ("ftl.slc_fixed", ONE_BLOCK)],
+    reasons: &[("ftl.slc_cache", ONE_BLOCK), ("ftl.slc_fixed", ONE_BLOCK), ("ftl.gc_pace", MERGES)],
     build: |io, blueprint| Box::new(Block::new(io, blueprint)),
     ..Entry::PLAIN
 };

@@ -17,6 +17,7 @@
 
 use crate::hybrid::cached::log_blocks;
 use crate::hybrid::{BlockMap, Hybrid, HybridSettings, LOG_BLOCKS, LogBlocks};
+use crate::log::pace::MERGES;
 use crate::log::settings::{CACHE, FIXED_CACHE, LEVELING, READ, keys_of};
 use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_ftl_api::plan::Io;
@@ -33,6 +34,7 @@ pub const ENTRY: Entry = Entry {
     outlives_dies: true,
     takes_parity: true,
     superblocks: true,
+    reasons: &[("ftl.gc_pace", MERGES)],
     check: |proposal| match HybridSettings::new(proposal.settings).log_blocks {
         1 => Err(Unfit::new(&["ftl.log_blocks"], "one log block takes sequential writes alone; expected 2 at least")),
         _ => Ok(()),

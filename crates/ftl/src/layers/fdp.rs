@@ -85,6 +85,7 @@ macro_rules! with_handles {
             keys: || keys_beside(($base.keys)()),
             fixes: fixed,
             hides: &["ftl.superblocks", "ftl.superblock_planes"],
+            joined_by: ("fdp.unit", "block"),
             reasons: &[("ftl.slc_fixed", MIXED)],
             check,
             frontiers_key: "fdp.handles",
@@ -130,7 +131,8 @@ fn keys_beside(base: Vec<&'static Key>) -> Vec<&'static Key> {
 /// A stream for each handle, and for moved data if it is not isolated.
 fn fixed(settings: &Settings) -> Vec<(&'static str, String)> {
     let FdpSettings { handles, groups, isolation, superblocks, .. } = FdpSettings::new(settings);
-    let (isolated, all) = (isolation == Isolation::Persistent, handles * groups);
+    // [`check`] refuses more handles.
+    let (isolated, all) = (isolation == Isolation::Persistent, handles.saturating_mul(groups).min(MOST_STREAMS - 1));
     // A single handle has no other data to be apart from.
     let (streams, moved) = match all {
         1 if isolated => (1, "together"),
@@ -155,7 +157,7 @@ fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
     let dies = proposal.geometry.dies();
     refuse_if!(!dies.is_multiple_of(groups) => "fdp.groups", "ftl.superblock_dies";
         "groups are equal parts of the {dies} dies, or sets of dies of a superblock; expected a divisor of {dies}");
-    refuse_if!(handles * groups >= MOST_STREAMS => "fdp.groups", "fdp.handles";
+    refuse_if!(handles.saturating_mul(groups) >= MOST_STREAMS => "fdp.groups", "fdp.handles";
         "expected at most {} handles in all groups together", MOST_STREAMS - 1);
     let (classifies, by_identifier) = streams::classifies(proposal.settings);
     refuse_if!(by_identifier => "ftl.classifier", "ftl.name";

@@ -6,6 +6,7 @@
 
 use super::pages::BuildSubpageLayer;
 use super::subpage::{self, Subpage};
+use crate::log::pace::WHOLE_BLOCKS;
 use crate::log::settings::{
     CACHE, COLLECTION, FIXED_CACHE, GATHER, LEVELING, READ, STATIC_LEVELING, WRITE_POLICY, WritePolicy,
     classifier_keys, keys_of,
@@ -32,6 +33,7 @@ pub const ENTRY: Entry = Entry {
         ];
         fixed.map(|(key, value)| (key, value.into())).into()
     },
+    reasons: &[("ftl.gc_pace", WHOLE_BLOCKS)],
     model: Model { varies: |rng, _| varies(rng), ..Model::ANY },
     build: |io, blueprint| Box::new(layer(io, blueprint)),
     ..subpage::ENTRY

@@ -25,6 +25,8 @@ mod write;
 use super::gather::Gather;
 use super::pages::{BuildSubpageLayer, MapsSubpages};
 use crate::log::blocks::Blocks;
+use crate::log::pace::WHOLE_BLOCKS;
+use crate::log::portions::Portions;
 use crate::log::streams::StreamChooser;
 use crate::log::victim::{self, Victim};
 use crate::log::{Append, LogCounters};
@@ -52,7 +54,7 @@ pub const ENTRY: Entry = Entry {
     hot_and_cold: true,
     outlives_dies: true,
     superblocks: true,
-    reasons: &[("ftl.slc_cache", LOW_PAGES), ("ftl.slc_fixed", LOW_PAGES)],
+    reasons: &[("ftl.slc_cache", LOW_PAGES), ("ftl.slc_fixed", LOW_PAGES), ("ftl.gc_pace", WHOLE_BLOCKS)],
     keys: settings::keys,
     check: settings::check,
     model: settings::MODEL,
@@ -107,6 +109,8 @@ struct Llh {
     safe_erases: u32,
     gc_start: u32,
     gc_stop: u32,
+    gc_idle_stop: u32,
+    portions: Portions,
     /// Pages to leave free when cleaning is optional: a failed program spoils one, and a power cut spoils one per die
     /// of a superblock.
     slack: u32,
@@ -131,11 +135,11 @@ struct Llh {
 }
 
 palimpsest_flash::state!(Llh {
-    map, blocks, since, oldest, streams, victim, rng, coder, failed, lost, emptying, wear_checks, counters, transitions,
-    disturbed
+    map, blocks, since, oldest, streams, victim, rng, coder, failed, lost, emptying, portions, wear_checks, counters,
+    transitions, disturbed
 } parts { use_states, banks, buffers, rule } built {
     settings, subpages, pages_per_block, sectors_per_subpage, banks_by, per_page, per_block, blocks_by,
-    safe_erases, gc_start, gc_stop, slack, protected, timeout, logical, image, wanted, coded
+    safe_erases, gc_start, gc_stop, gc_idle_stop, slack, protected, timeout, logical, image, wanted, coded
 });
 
 impl Llh {
@@ -168,6 +172,8 @@ impl Llh {
             safe_erases: (f64::from(io.nand().part().endurance) * settings.safe_life) as u32,
             gc_start: settings.log.gc_start.of(geometry.blocks_per_plane),
             gc_stop: settings.log.gc_stop.of(geometry.blocks_per_plane),
+            gc_idle_stop: settings.log.gc_idle_stop.of(geometry.blocks_per_plane),
+            portions: Portions::new(&geometry),
             slack: io.nand().pages_torn(),
             protected: blueprint.protected,
             timeout: blueprint.buffer_timeout,

@@ -39,6 +39,7 @@ use super::pages::{BuildSubpageLayer, MapsSubpages};
 use crate::extent;
 use crate::log::blocks::Blocks;
 use crate::log::frontiers::Frontiers;
+use crate::log::pace::WHOLE_BLOCKS;
 use crate::log::settings::{
     CACHE, COLLECTION, FIXED_CACHE, GATHER, LEVELING, PLACEMENT, READ, STATIC_LEVELING, STREAMS, keys_of,
 };
@@ -78,6 +79,7 @@ pub const ENTRY: Entry = Entry {
     },
     outlives_dies: true,
     superblocks: true,
+    reasons: &[("ftl.gc_pace", WHOLE_BLOCKS)],
     check: settings::check,
     model: settings::MODEL,
     build: |io, blueprint| Box::new(Mga::new(io, blueprint)),

@@ -75,10 +75,12 @@ fn coded(settings: &Settings, part: &Part) -> Result<Part, Unfit> {
     refuse_if!(!(part.pages_per_block * part.pages_per_program).is_multiple_of(pages)
         => "part.pages_per_block", "part.cell";
         "{pages} pages share a word line; expected a multiple of {pages}");
-    refuse_if!(ReadPolicy::new(settings).mode == ReadMode::Spread || !part.t_dma_words.is_empty()
-        => "ftl.name", "ftl.read", "part.t_dma_words";
-        "womv senses whole word lines and moves their levels at part.bus_rate; expected ftl.read = page or dma, and no \
-         part.t_dma_words");
+    if ReadPolicy::new(settings).mode == ReadMode::Spread || !part.t_dma_words.is_empty() {
+        let what = "womv senses whole word lines and moves their levels at part.bus_rate";
+        let unfit = Unfit::new(&["ftl.name", "ftl.read", "part.t_dma_words"], what);
+        let (read, words) = (("ftl.read", "page"), ("part.t_dma_words", "[]"));
+        return Err(unfit.or(&[read]).or(&[words]).or(&[read, words]));
+    }
     let coded = part.coded(code).expect("whole word lines of cells that the code is for");
     let subpages = coded.subpages_per_page();
     refuse_if!(subpages > MOST_SUBPAGES => "ftl.womv_code", "part.page_size", "part.subpage_size";

@@ -44,6 +44,8 @@ pub const ENTRY: Entry = Entry {
     keys: || [(block::ENTRY.keys)(), keys_of(&[KEYS])].concat(),
     fixes: settings::fixed,
     hides: &["ftl.superblocks", "ftl.superblock_planes", "ftl.superblock_dies", "ftl.allocation"],
+    joined_by: ("zns.zone_dies", "1"),
+    reasons: &[("ftl.gc_pace", "the host resets zones, and nothing is collected")],
     zoned: true,
     gathers: true,
     keeps_pages: true,

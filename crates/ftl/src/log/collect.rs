@@ -9,6 +9,7 @@ use super::Log;
 use super::blocks::BlockState;
 use super::open_pages::{HOLE, Slot};
 use super::pace::{self, Pace};
+use super::portions::Portions;
 use super::settings::{LogSettings, WearLeveling};
 use super::victim::{self, Candidates, Victim};
 use crate::log::map::Map;
@@ -32,6 +33,10 @@ pub(super) struct Collector {
     /// Collection starts at this number of free pages of a plane, and stops above `stop`.
     pub start: u32,
     stop: u32,
+    /// While the host is idle, collection stops above this number of free pages.
+    idle_stop: u32,
+    /// Planes whose collection continues with the next write.
+    portions: Portions,
     /// Present if collection counts free blocks, when a stream needs another block: true if the stream opens a block
     /// before cleaning makes up for the block.
     pub opens_before: Option<bool>,
@@ -48,8 +53,8 @@ pub(super) struct Collector {
     pub pace: Pace,
 }
 
-palimpsest_flash::state!(Collector { policy, rng, wear_checks, failed, emptying, pace } built {
-    slack, start, stop, opens_before, limits, leveling, wear_threshold
+palimpsest_flash::state!(Collector { policy, rng, wear_checks, failed, emptying, pace, portions } built {
+    slack, start, stop, idle_stop, opens_before, limits, leveling, wear_threshold
 });
 
 impl Collector {
@@ -70,12 +75,14 @@ impl Collector {
         let least = if policy.may_choose_full() { block + rest + slack } else { 0 };
         let pages_of = |blocks: BlockCount| blocks.pages_of(geometry.blocks_per_plane, block).max(least);
         let (start, stop) = (pages_of(settings.gc_start), pages_of(settings.gc_stop));
+        let idle_stop = pages_of(settings.gc_idle_stop);
         let pace = if settings.gc_pace == pace::BLOCK {
             Pace::default()
         } else {
             let levels = settings.wear_leveling == WearLeveling::Static;
             let streams = streams + u32::from(levels);
-            Pace::new(geometry.planes(), block, streams, spare, (start, stop), settings.gc_burst).by(&settings.gc_pace)
+            Pace::new(geometry.planes(), block, streams, spare, (start, idle_stop), settings.gc_burst)
+                .by(&settings.gc_pace)
         };
         Collector {
             policy,
@@ -83,6 +90,8 @@ impl Collector {
             slack,
             start: if pace.is_used() { pace.start } else { start },
             stop,
+            idle_stop,
+            portions: Portions::new(geometry),
             opens_before: None,
             limits: (settings.gc_start.of(geometry.blocks_per_plane), settings.gc_stop.of(geometry.blocks_per_plane)),
             leveling: settings.wear_leveling,
@@ -109,7 +118,9 @@ impl<M: Map> Log<M> {
             if !self.frontiers.is_open(plane, stream) && !self.frontiers.rotation.passes_by(plane) {
                 self.clean_by_blocks(io, plane, stream, opens_before)?;
             }
-        } else if self.frontiers.free_pages[plane as usize] <= self.collector.start {
+        } else if self.frontiers.free_pages[plane as usize] <= self.collector.start
+            || self.collector.portions.is_unfinished(plane)
+        {
             if self.frontiers.rotation.passes_by(plane) {
                 return Ok(false);
             }
@@ -125,7 +136,8 @@ impl<M: Map> Log<M> {
         let (start, stop) = self.collector.limits;
         let may_clean =
             !opens_before || (self.frontiers.has_space(plane, stream) && self.frontiers.open_block(io, plane, stream));
-        if may_clean && self.frontiers.blocks.free_count(plane) <= start {
+        let due = self.frontiers.blocks.free_count(plane) <= start || self.collector.portions.is_unfinished(plane);
+        if may_clean && due {
             self.collect_while(io, plane, |log| log.frontiers.blocks.free_count(plane) <= stop)?;
         }
         Ok(())
@@ -219,18 +231,25 @@ impl<M: Map> Log<M> {
         self.collect_while(io, plane, |log| log.frontiers.free_pages[plane as usize] <= log.collector.stop)
     }
 
-    /// Collects while `plane` is `short` of space, until no victim gains.
+    /// Collects while `plane` is `short` of space, until no victim gains or the portion of this write is full.
     fn collect_while(&mut self, io: &mut Io, plane: u32, short: impl Fn(&Self) -> bool) -> Flash<()> {
-        let mut budget = 2 * self.frontiers.blocks.closed(plane).len() + 2;
-        while short(self) && budget > 0 && self.collect(io, plane)? {
+        if self.collector.portions.waits(io, plane) {
+            return Ok(());
+        }
+        let (mut budget, before) = (2 * self.frontiers.blocks.closed(plane).len() + 2, self.counters.moved_units);
+        let width = u64::from(self.shape.unit_subpages);
+        let is_full = |log: &Self| log.collector.portions.is_full((log.counters.moved_units - before) * width);
+        while short(self) && budget > 0 && !is_full(self) && self.collect(io, plane)? {
             budget -= 1;
         }
+        let unfinished = is_full(self) && short(self);
+        self.collector.portions.set(plane, unfinished);
         Ok(())
     }
 
-    /// Cleans one block of the plane with the fewest free pages, if at or below the stop threshold. Else folds a block
-    /// of the fast cache, or moves a page of a failed die. With collection in steps, does one step in each such plane.
-    /// False if nothing was done.
+    /// Cleans one block of the plane with the fewest free pages, if at or below the threshold of idle time. Else folds
+    /// a block of the fast cache, or moves a page of a failed die. With collection in steps, does one step in each such
+    /// plane. False if nothing was done.
     ///
     /// # Errors
     /// [`palimpsest_flash::nand::Halt`]s of flash.
@@ -244,7 +263,7 @@ impl<M: Map> Log<M> {
         let planes = (0..self.frontiers.planes()).filter(|&plane| !self.frontiers.rotation.passes_by(plane));
         let shortest = planes.min_by_key(|&plane| free_pages[plane as usize]);
         let Some(plane) = shortest else { return Ok(false) };
-        let done = free_pages[plane as usize] <= self.collector.stop && self.collect(io, plane)?;
+        let done = free_pages[plane as usize] <= self.collector.idle_stop && self.collect(io, plane)?;
         let done = done
             || self.fold_oldest(io)?
             || self.fold_in_background(io)?

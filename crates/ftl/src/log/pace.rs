@@ -32,6 +32,11 @@ use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::keys::ValueType;
 use palimpsest_ftl_api::plan::{Gate, Io};
 
+/// Why layers with a collection of their own do not read `ftl.gc_pace`.
+pub(crate) const WHOLE_BLOCKS: &str = "collection moves whole blocks at once";
+/// Why block maps do not read `ftl.gc_pace`.
+pub(crate) const MERGES: &str = "this layer merges whole blocks at once instead of collecting";
+
 /// The kind of `ftl.gc_pace`.
 pub(super) const KIND: ValueType = ValueType::Notation(notation!(OUTSIDE, WORDS));
 

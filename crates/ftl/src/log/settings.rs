@@ -34,8 +34,10 @@ keys! {
         pub gc_start: BlockCount = "ftl.gc_start", Blocks, "1 block";
         /// collection stops when a plane has more free blocks than this
         pub gc_stop: BlockCount = "ftl.gc_stop", Blocks, "1 block";
-        /// whether the drive collects, down to gc_stop, while the host is idle
+        /// whether the drive collects, up to gc_idle_stop, while the host is idle
         pub gc_background: bool = "ftl.gc_background", Flag, "false";
+        /// collection while the host is idle stops when a plane has more free blocks than this
+        pub gc_idle_stop: BlockCount = "ftl.gc_idle_stop", Blocks, (as "ftl.gc_stop"), read_by[IN_BACKGROUND];
         /// idle time of the host before that, and before a patrol
         pub gc_idle: Nanos = "ftl.gc_idle", Time, "1ms", read_by[IN_BACKGROUND, Reader::ANY.needs(&["ftl.patrol > 0"])];
     }

@@ -125,10 +125,13 @@ fn below_files() -> String {
 /// [`Unfit`].
 pub fn check(settings: &Settings, entry: &Entry) -> Result<(), Unfit> {
     let streams: u32 = settings.get("ftl.streams");
-    refuse_if!(settings.get::<String>("ftl.moved") != "together" && streams < 3 => "ftl.moved", "ftl.streams";
+    // A layer without a key ignores the value of a preset.
+    let keeps_apart = entry.lists("ftl.moved") && settings.get::<String>("ftl.moved") != "together";
+    let classes = entry.lists("ftl.classifier") && !entry.hot_and_cold && classifies(settings).0;
+    refuse_if!(keeps_apart && streams < 3 => "ftl.moved", "ftl.streams";
         "moved data keeps its class where the classes of the host have streams; expected ftl.streams of 3 or more, or \
          ftl.moved = together");
-    refuse_if!(classifies(settings).0 && streams < 3 && !entry.hot_and_cold => "ftl.classifier", "ftl.streams";
+    refuse_if!(classes && streams < 3 => "ftl.classifier", "ftl.streams";
         "the classes of writes need streams of their own; expected ftl.streams of 3 or more, or ftl.classifier = none");
     refuse_if!(is_outside(settings) && entry.is_file_system() => "ftl.classifier", "ftl.name";
         "such a classifier gets requests of the host, not writes of a file system; expected {}", below_files());

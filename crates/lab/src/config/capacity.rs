@@ -39,7 +39,7 @@ pub(super) fn apply(resolved: &mut [ResolvedKey], overlays: &[Overlay]) -> Resul
             resolved[capacity].value.to_text(),
             drive.geometry.planes(),
         );
-        return Err(Error::input(place, what));
+        return Err(Error::unfit(place, what));
     };
     if resolved[capacity].rank == resolved[blocks].rank && resolved[blocks].value != Value::Count(needed) {
         let what = format!(
@@ -47,7 +47,7 @@ pub(super) fn apply(resolved: &mut [ResolvedKey], overlays: &[Overlay]) -> Resul
             resolved[capacity].value.to_text(),
             resolved[blocks].value.to_text(),
         );
-        return Err(Error::input(place, what));
+        return Err(Error::unfit(place, what));
     }
     let rank = resolved[capacity].rank;
     resolved[blocks].set(Value::Count(needed), place, rank);
@@ -75,7 +75,7 @@ fn keep(resolved: &mut [ResolvedKey], overlays: &[Overlay]) -> Result<()> {
             "ssd.over_provisioning = {}: that takes more than {max} blocks in a plane; expected less",
             resolved[share].value.to_text()
         );
-        return Err(Error::input(place, what));
+        return Err(Error::unfit(place, what));
     };
     resolved[blocks].set(Value::Count(needed), place, rank);
     Ok(())

@@ -6,6 +6,7 @@ mod fast_cache;
 mod features;
 mod pages;
 mod parity;
+mod remedies;
 mod space;
 
 use super::build::Values;
@@ -16,6 +17,7 @@ use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::keys::{few, fitting};
 use palimpsest_ftl::log::streams;
 use palimpsest_ftl_api::{Proposal, Unfit};
+use remedies::Attempt;
 
 /// Most pages of a block: operations name them with 16 bits.
 const MOST_PAGES_PER_BLOCK: u32 = 1 << 16;
@@ -24,11 +26,15 @@ const MOST_PAGES_PER_BLOCK: u32 = 1 << 16;
 ///
 /// # Errors
 /// [`Error::Input`] at the place of the key of the last overlay.
-pub(super) fn drive(drive: &DriveConfig, values: &Values) -> Result<()> {
-    fits(drive, values).or_else(|unfit| refuse(values, &unfit))
+pub(super) fn drive(drive: &DriveConfig, values: &Values, attempt: Attempt) -> Result<()> {
+    fits(drive, values).or_else(|unfit| refuse(values, &unfit, &remedies::of(values, &unfit, attempt)))
 }
 
-fn fits(drive: &DriveConfig, values: &Values) -> Fit {
+/// As [`drive`], without the message.
+///
+/// # Errors
+/// The first refusal.
+pub(super) fn fits(drive: &DriveConfig, values: &Values) -> Fit {
     rules(drive, values)?;
     pages::page_shape(values)?;
     pages::word_lines(drive, values)?;
@@ -90,7 +96,7 @@ fn entry_of(drive: &DriveConfig) -> &'static ftl::Entry {
 }
 
 /// The error of values that do not fit. A long message has fewer keys, without sources: `palimpsest show` prints both.
-fn refuse(values: &Values, unfit: &Unfit) -> Result<()> {
+fn refuse(values: &Values, unfit: &Unfit, what: &str) -> Result<()> {
     let named: Vec<&ResolvedKey> = unfit.keys.iter().map(|key| values.key(key)).collect();
     // The first key of the last overlay is the most likely mistake.
     let blamed = named.iter().rev().max_by_key(|key| key.rank).expect("a refusal names a key");
@@ -107,9 +113,9 @@ fn refuse(values: &Values, unfit: &Unfit) -> Result<()> {
     let others: Vec<String> = named.iter().filter(is_shown).map(|key| pair(key)).collect();
     let shorter = (1..=others.len()).rev().map(|most| few(&others, most, "and")).chain([String::new()]);
     let message = |keys: String| match keys.as_str() {
-        "" => format!("{}: {}", blamed.source, unfit.what),
-        keys => format!("{}: {keys}: {}", blamed.source, unfit.what),
+        "" => format!("{}: {}", blamed.source, what),
+        keys => format!("{}: {keys}: {}", blamed.source, what),
     };
     let whole = fitting(std::iter::once(whole).chain(shorter).map(message));
-    Err(Error::input(&blamed.source, &whole[blamed.source.len() + 2..]))
+    Err(Error::unfit(&blamed.source, &whole[blamed.source.len() + 2..]))
 }

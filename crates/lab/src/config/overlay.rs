@@ -39,7 +39,7 @@ pub(super) enum Origin {
 }
 
 /// The settings of one file or row of options.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Overlay {
     /// The settings, one for each key.
     pub settings: Vec<Setting>,

@@ -17,6 +17,8 @@ use std::collections::BTreeMap;
 
 mod llh_paper;
 mod messages;
+mod remedies;
+mod unread_keys;
 
 fn no_file(path: &str) -> Result<String> {
     Err(Error::input(path, "no such file"))
@@ -50,22 +52,6 @@ fn unread(resolved: &Resolved) -> Vec<(&'static str, Gravity)> {
 }
 
 #[test]
-fn keys_of_other_layers_are_mistakes() {
-    let of = |ftl: &str| {
-        let keys = ["ftl.log_fraction=4%", "ftl.victim=fifo", "fs.gc_start=6%"];
-        unread(&preset("default", &[keys.as_slice(), &[&format!("ftl.name={ftl}")]].concat()).unwrap())
-    };
-    let (log, space) = (("ftl.log_fraction", Gravity::Mistake), ("fs.gc_start", Gravity::Mistake));
-    assert_eq!(of("page"), [log, space]);
-    assert_eq!(of("sector-log"), [space]);
-    assert_eq!(of("fs-page"), [log]);
-    assert_eq!(of("block"), [("ftl.victim", Gravity::Mistake), log, space]);
-    assert_eq!(unread(&preset("mga-16k", &[]).unwrap()), []);
-    let above = preset("mga-16k", &["ftl.name=fs-mga", "ftl.allocation_threshold=20%"]).unwrap();
-    assert_eq!(unread(&above), [], "a file system above the layer uses it");
-}
-
-#[test]
 fn a_layer_fixes_settings_of_its_paper() {
     let drive = preset("llh-16g", &["ftl.name=hotcold", "ftl.streams=2", "ftl.allocation=channel"]).unwrap();
     assert_eq!(unread(&drive), [("ftl.streams", Gravity::Mistake), ("ftl.allocation", Gravity::Mistake)]);
@@ -73,37 +59,6 @@ fn a_layer_fixes_settings_of_its_paper() {
     assert_eq!((log.streams, log.moved, log.allocation), (3, Moved::Cold, Allocation::Unit));
     let above = preset("llh-16g", &["ftl.name=fs-hotcold", "ssd.over_provisioning=100%"]).unwrap();
     assert_eq!(above.drive.log.moved, Moved::Cold, "below a file system, too");
-}
-
-#[test]
-fn keys_of_features_that_are_off_are_mistakes() {
-    let idle = preset("default", &["ftl.name=page", "ftl.gc_idle=5ms"]).unwrap();
-    let [found] = idle.unread() else { panic!("{:?}", idle.unread()) };
-    assert_eq!(found.what, "page does not read ftl.gc_idle without ftl.gc_background = true or ftl.patrol > 0");
-    assert_eq!((found.place.as_str(), found.gravity), ("--set ftl.gc_idle=5ms", Gravity::Mistake));
-    let works = ["ftl.name=page", "ftl.gc_idle=5ms", "ftl.gc_background=true", "ftl.gc_stop=2 blocks"];
-    assert_eq!(unread(&preset("default", &works).unwrap()), []);
-    // Other layers read the fast cache and the times of its blocks.
-    let block = preset("default", &["ftl.name=block", "part.t_read_slc=20us"]).unwrap();
-    assert_eq!(unread(&block), [("part.t_read_slc", Gravity::Mistake)]);
-    let off = preset("default", &["ftl.name=block", "ftl.slc_cache=0%"]).unwrap();
-    assert_eq!(unread(&off), [("ftl.slc_cache", Gravity::Harmless)], "it is off on every layer");
-}
-
-#[test]
-fn files_set_keys_for_their_own_layer() {
-    let text =
-        |ftl: &str| format!("base = \"default\"\n[ftl]\nname = \"{ftl}\"\nvictim = \"fifo\"\ngc_idle = \"3ms\"\n");
-    assert_eq!(unread(&file(&text("page"), &[]).unwrap()), [], "a file describes features that are off");
-    let own = file(&text("block"), &[]).unwrap();
-    assert_eq!(own.unread()[0].place, "my.toml:4");
-    assert_eq!(unread(&own), [("ftl.victim", Gravity::Mistake)]);
-    let replaced = file(&text("page"), &["ftl.name=block"]).unwrap();
-    assert_eq!(unread(&replaced), [("ftl.victim", Gravity::Note)]);
-    let saved = preset("default", &[]).unwrap().to_toml();
-    assert_eq!(unread(&file(&saved, &["ftl.name=block"]).unwrap()), [], "a saved configuration sets every key");
-    let whole = saved.replace("complete = true", "");
-    assert_eq!(unread(&file(&whole, &["ftl.name=block"]).unwrap())[0].1, Gravity::Note);
 }
 
 #[test]
@@ -135,10 +90,8 @@ fn shares_that_are_no_block_are_refused() {
         let blocks = format!("ssd.blocks_per_plane={blocks}");
         let with = |share: &str| preset("tlc-32g", &[&blocks, "ssd.over_provisioning=60%", &format!("{key}={share}")]);
         let refused = with("3%").unwrap_err().to_string();
-        assert!(
-            refused.contains(&format!("no whole block; expected \"1 block\", \"{least}\" or more, or \"0%\"")),
-            "{refused}"
-        );
+        let expected = format!("expected {key} = \"1 block\" or {key} = \"{least}\" or {key} = \"0%\"");
+        assert!(refused.contains(&format!("no whole block; {expected}")), "{refused}");
         let taken = |share: &str| with(share).unwrap().drive.ftl.get::<BlockCount>(key).of(30);
         assert_eq!((taken("0%"), taken("1 block")), (0, 1));
         assert!(taken(least) > 0, "{key} {least}");

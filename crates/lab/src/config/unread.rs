@@ -6,9 +6,9 @@
 //! for its own layer, which an option replaces. A feature may be switched off on every layer, because every layer runs
 //! without it. All other settings without a reader are mistakes.
 
-use super::overlay::{Origin, Overlay};
+use super::overlay::{Origin, Overlay, Setting};
 use super::schema::Known;
-use super::{ResolvedKey, build, schema};
+use super::{ResolvedKey, build, check, schema};
 use crate::layers::find_layer;
 use palimpsest_ftl_api::Entry;
 use palimpsest_ftl_api::keys::{Key, Need, Reader, Value};
@@ -73,7 +73,7 @@ pub(super) fn find(resolved: &[ResolvedKey], overlays: &[Overlay]) -> Vec<Unread
                 (format!("{} does not read {name}{why}", entry.name), format!("one of {}", key.key.layer_names()))
             }
         };
-        let gravity = match is_taken_back(key, position, &overlays[..key.rank - 1]) {
+        let gravity = match is_taken_back(resolved, position, &overlays[..key.rank - 1]) {
             true => Gravity::Harmless,
             false if in_file && (layer_by_option || overlay.base.is_none()) => Gravity::Note,
             false => Gravity::Mistake,
@@ -84,12 +84,21 @@ pub(super) fn find(resolved: &[ResolvedKey], overlays: &[Overlay]) -> Vec<Unread
     found
 }
 
-/// Whether a key switches a feature off, or restores the default that an earlier overlay changed.
-fn is_taken_back(key: &ResolvedKey, position: usize, earlier: &[Overlay]) -> bool {
-    let is_default = key.key.fallback.as_ref() == Some(&key.value);
-    let changed =
-        || earlier.iter().any(|overlay| overlay.get(position).is_some_and(|setting| setting.value != key.value));
-    is_default && (key.value.is_off() || changed())
+/// Whether the key at `position` switches a feature off, or restores the default in place of an earlier value that the
+/// drive refuses.
+fn is_taken_back(resolved: &[ResolvedKey], position: usize, earlier: &[Overlay]) -> bool {
+    let key = &resolved[position];
+    if key.key.fallback.as_ref() != Some(&key.value) {
+        return false;
+    }
+    let before = earlier.iter().rev().find_map(|overlay| overlay.get(position));
+    let is_refused = |setting: &Setting| {
+        let mut without = resolved.to_vec();
+        without[position].value = setting.value.clone();
+        let values = build::Values::new(&without);
+        check::fits(&build::drive("", "", &values), &values).is_err()
+    };
+    key.value.is_off() || before.is_some_and(is_refused)
 }
 
 /// Whether a key is read.

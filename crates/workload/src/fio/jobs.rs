@@ -236,7 +236,7 @@ impl Reading {
 /// Moves an error about a key of a specification to the line of the key.
 fn placed(job: &Job, error: Error) -> Error {
     match error {
-        Error::Input { place: at, what } if !job.at.is_empty() => {
+        Error::Input { place: at, what, .. } if !job.at.is_empty() => {
             let key = at.strip_prefix(place("").as_str()).unwrap_or(&at);
             let line = job.lines.iter().find(|(other, _)| *other == key).map_or(&job.at, |(_, line)| line);
             Error::input(line.clone(), format!("{key}: {what}"))

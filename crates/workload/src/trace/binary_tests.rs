@@ -108,7 +108,7 @@ fn a_cut_file_says_so_at_its_record() {
         let records = sample.len() / size;
         for cut in 1..size {
             let bytes = &sample[..sample.len() - cut];
-            let Err(Error::Input { place, what }) = read(bytes, false) else { panic!("{name}, {cut}") };
+            let Err(Error::Input { place, what, .. }) = read(bytes, false) else { panic!("{name}, {cut}") };
             assert_eq!(place, format!("t:{records}"), "{name}: {what}");
             assert!(what.contains(&format!("ends {} bytes into a record of {size}", size - cut)), "{what}");
             assert!(what.contains("may have been cut") && !what.contains('\n'), "{what}");
@@ -121,7 +121,7 @@ fn a_cut_file_says_so_at_its_record() {
 #[test]
 fn what_is_wrong_in_a_record_has_a_place() {
     let wrong = |bytes: &[u8]| match read(bytes, false) {
-        Err(Error::Input { place, what }) => (place, what),
+        Err(Error::Input { place, what, .. }) => (place, what),
         other => panic!("{other:?}"),
     };
     let (_, mut blktrace, size) = samples().swap_remove(2);

@@ -30,7 +30,7 @@ fn good_of(name: &str, bytes: &[u8]) -> Vec<Request> {
 
 fn wrong(bytes: &[u8]) -> (String, String) {
     match read(bytes, &TraceOptions::default()) {
-        Err(Error::Input { place, what }) => (place, what),
+        Err(Error::Input { place, what, .. }) => (place, what),
         other => panic!("{other:?}"),
     }
 }
@@ -296,7 +296,7 @@ fn a_format_can_be_forced() {
     assert_eq!(forced("ssdsim"), Ok(1));
     assert_eq!(forced("disksim"), Ok(1_000_000));
     assert!(
-        matches!(forced("spc"), Err(Error::Input { place, what }) if place == "t:1" && what.contains("read as spc"))
+        matches!(forced("spc"), Err(Error::Input { place, what, .. }) if place == "t:1" && what.contains("read as spc"))
     );
     assert!(matches!(forced("nothing"), Err(Error::Input { what, .. }) if what.contains("palimpsest list traces")));
 }

@@ -297,12 +297,12 @@ impl Llh {
         }
         if self.settings.policy.open_before && self.blocks.free_count(bank) > RESERVE {
             self.open_clean(io, bank, stream, self.keeps(bank, stream))?;
-            if self.blocks.free_count(bank) <= self.gc_start {
+            if self.is_due(bank) {
                 self.collect_until(io, bank)?;
             }
             return Ok(());
         }
-        if self.blocks.free_count(bank) <= self.gc_start {
+        if self.is_due(bank) {
             self.collect_until(io, bank)?;
         }
         if self.blocks.free_count(bank) <= RESERVE {
@@ -327,6 +327,11 @@ impl Llh {
             (_, false) => self.begin_again(io, bank, stream),
             _ => Err(Halt::NoSpace),
         }
+    }
+
+    /// True if `bank` is to be collected for the host.
+    fn is_due(&self, bank: u32) -> bool {
+        self.blocks.free_count(bank) <= self.gc_start || self.portions.is_unfinished(bank)
     }
 
     /// True if as many blocks wait as the threshold allows.

@@ -21,10 +21,17 @@ const WEAR_CHECK_EVERY: u32 = 8;
 impl Llh {
     /// Collects until `bank` has more clean blocks than the stop threshold, or no victim gains.
     pub(super) fn collect_until(&mut self, io: &mut Io, bank: u32) -> Flash<()> {
-        let mut budget = 2 * self.blocks.closed(bank).len() + 2;
-        while self.blocks.free_count(bank) <= self.gc_stop && budget > 0 && self.collect(io, bank)? {
+        if self.portions.waits(io, bank) {
+            return Ok(());
+        }
+        let (mut budget, before) = (2 * self.blocks.closed(bank).len() + 2, self.counters.moved_units);
+        let is_full = |llh: &Self| llh.portions.is_full(llh.counters.moved_units - before);
+        let is_short = |llh: &Self| llh.blocks.free_count(bank) <= llh.gc_stop;
+        while is_short(self) && budget > 0 && !is_full(self) && self.collect(io, bank)? {
             budget -= 1;
         }
+        let unfinished = is_full(self) && is_short(self);
+        self.portions.set(bank, unfinished);
         Ok(())
     }
 
@@ -64,7 +71,7 @@ impl Llh {
     pub(super) fn collect_in_background(&mut self, io: &mut Io) -> Flash<bool> {
         let fewest = self.working().min_by_key(|&bank| self.blocks.free_count(bank));
         let Some(bank) = fewest else { return Ok(false) };
-        let done = self.blocks.free_count(bank) <= self.gc_stop && self.collect(io, bank)?;
+        let done = self.blocks.free_count(bank) <= self.gc_idle_stop && self.collect(io, bank)?;
         self.evacuate_failed(io)?;
         Ok(done)
     }

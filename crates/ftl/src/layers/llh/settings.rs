@@ -140,9 +140,11 @@ fn code_name(text: &str) -> Parsed<String> {
 /// Checks that the part allows reuse of low pages, and that the code fits the pages.
 pub fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
     let part = proposal.part;
-    refuse_if!(!part.reusable() => "ftl.name", "part.cell", "part.order", "part.nop";
-        "llh programs low pages twice; expected part.cell = mlc, part.order = low-low-high and part.nop of 2 or more \
-         (part mlc-8k has them)");
+    if !part.reusable() {
+        let unfit = Unfit::new(&["ftl.name", "part.cell", "part.order", "part.nop"], "llh programs low pages twice");
+        let pages = [("part.cell", "mlc"), ("part.order", "low-low-high"), ("part.nop", "2")];
+        return Err(unfit.or(&[("ssd.part", "mlc-8k")]).or(&pages));
+    }
     refuse_if!(part.subpages_per_page() < 2 => "ftl.name", "part.page_size", "part.subpage_size";
         "a second write stores half a page, so llh needs pages of two subpages at least");
     let keys = ["ftl.wom", "ftl.wom_spare", "ftl.ecc_spare", "part.page_size", "part.spare_size"];

@@ -20,6 +20,7 @@ use super::settings::MgaSettings;
 use super::space::HOST;
 use super::write::Job;
 use crate::log::blocks::BlockState;
+use crate::log::portions::Portions;
 use crate::log::settings::WearLeveling;
 use crate::log::victim::Candidates;
 use palimpsest_flash::nand::{Flash, Halt, Outcome};
@@ -50,6 +51,8 @@ pub(super) struct Collector {
     pub slack: u32,
     gc_start: u32,
     gc_stop: u32,
+    gc_idle_stop: u32,
+    portions: Portions,
     pub pages_per_block: u32,
     pub blocks_per_plane: u32,
     wear_checks: u32,
@@ -69,8 +72,8 @@ pub(super) struct Collector {
     completed: bool,
 }
 
-palimpsest_flash::state!(Collector { wear_checks, waiting, arrivals, safe, pages_taken, completed } built {
-    slack, gc_start, gc_stop, pages_per_block, blocks_per_plane, whole, gathered, scattered
+palimpsest_flash::state!(Collector { wear_checks, waiting, arrivals, safe, pages_taken, completed, portions } built {
+    slack, gc_start, gc_stop, gc_idle_stop, pages_per_block, blocks_per_plane, whole, gathered, scattered
 });
 
 impl Collector {
@@ -83,6 +86,8 @@ impl Collector {
             slack: io.nand().pages_torn(),
             gc_start: pages(settings.log.gc_start),
             gc_stop: pages(settings.log.gc_stop),
+            gc_idle_stop: pages(settings.log.gc_idle_stop),
+            portions: Portions::new(geometry),
             pages_per_block: geometry.pages_per_block,
             blocks_per_plane: geometry.blocks_per_plane,
             wear_checks: 0,
@@ -129,7 +134,7 @@ impl Mga {
         if self.pages.space.frontiers.fixed.is_used() && self.cache_takes(io, plane)? {
             return Ok(true);
         }
-        if self.free_pages(plane) <= self.collector.gc_start {
+        if self.free_pages(plane) <= self.collector.gc_start || self.collector.portions.is_unfinished(plane) {
             self.collect_until(io, plane)?;
         }
         if self.has_space(plane) { Ok(true) } else { self.make_space(io, plane) }
@@ -176,10 +181,17 @@ impl Mga {
 
     /// Collects until `plane` has more fully free pages than the stop threshold, or no victim gains.
     fn collect_until(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
-        let mut budget = 2 * self.blocks().closed(plane).len() + 2;
-        while self.free_pages(plane) <= self.collector.gc_stop && budget > 0 && self.collect(io, plane, false)? {
+        if self.collector.portions.waits(io, plane) {
+            return Ok(());
+        }
+        let (mut budget, before) = (2 * self.blocks().closed(plane).len() + 2, self.counters.gc_moved);
+        let is_full = |mga: &Self| mga.collector.portions.is_full(mga.counters.gc_moved - before);
+        let is_short = |mga: &Self| mga.free_pages(plane) <= mga.collector.gc_stop;
+        while is_short(self) && budget > 0 && !is_full(self) && self.collect(io, plane, false)? {
             budget -= 1;
         }
+        let unfinished = is_full(self) && is_short(self);
+        self.collector.portions.set(plane, unfinished);
         Ok(())
     }
 
@@ -188,7 +200,7 @@ impl Mga {
     pub(super) fn collect_in_background(&mut self, io: &mut Io) -> Flash<bool> {
         let planes = (0..self.pages.space.planes()).filter(|&plane| !self.passes_by(plane));
         let Some(plane) = planes.min_by_key(|&plane| self.free_pages(plane)) else { return Ok(false) };
-        let short = self.free_pages(plane) <= self.collector.gc_stop;
+        let short = self.free_pages(plane) <= self.collector.gc_idle_stop;
         let done = (short && self.collect(io, plane, false)?) || self.fold_in_background(io)?;
         self.evacuate_failed(io)?;
         Ok(done)

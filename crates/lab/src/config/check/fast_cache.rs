@@ -6,17 +6,19 @@ use crate::config::DriveConfig;
 use crate::config::build::Values;
 use palimpsest_ftl::log::settings::{Moved, WhenFull};
 use palimpsest_ftl_api::keys::blocks::BlockCount;
-use palimpsest_ftl_api::refuse_if;
+use palimpsest_ftl_api::{Unfit, refuse_if};
 
 /// Refuses a share above zero that is less than one block, because the feature would silently be off.
 fn shares_of_planes(drive: &DriveConfig, values: &Values) -> Fit {
     let blocks = drive.geometry.blocks_per_plane;
     for (key, count) in [("ftl.slc_cache", drive.log.slc_cache), ("ftl.slc_fixed", drive.log.slc_fixed)] {
         let is_none = matches!(count, BlockCount::Share(share) if share > 0.0 && count.of(blocks) == 0);
-        refuse_if!(is_none && values.key(key).key.is_read_on(entry_of(drive)) => key, "ssd.blocks_per_plane";
-            "that share of the {blocks} blocks of a plane is no whole block; expected \"1 block\", \"{}\" or more, or \
-             \"0%\"",
-            percent(10_000u64.div_ceil(blocks.into())));
+        if is_none && values.key(key).key.is_read_on(entry_of(drive)) {
+            let least = percent(10_000u64.div_ceil(blocks.into()));
+            let what = format!("that share of the {blocks} blocks of a plane is no whole block");
+            let unfit = Unfit::new(&[key, "ssd.blocks_per_plane"], what).or(&[(key, "1 block")]);
+            return Err(unfit.or(&[(key, &least)]).or(&[(key, "0%")]));
+        }
     }
     Ok(())
 }
@@ -38,9 +40,14 @@ pub(super) fn check(drive: &DriveConfig, values: &Values) -> Fit {
         names_with(|entry| entry.lists("ftl.slc_fixed")));
     // Layers without streams fold into data blocks.
     let has_streams = entry_of(drive).lists("ftl.streams") || entry_of(drive).hot_and_cold;
-    refuse_if!(has_streams && (log.streams < 2 || log.moved == Moved::Class) => share, "ftl.streams", "ftl.moved";
-        "the fast cache is folded into blocks of moved data; expected ftl.streams of 2 or more, and ftl.moved = \
-         \"together\"");
+    if has_streams && (log.streams < 2 || log.moved == Moved::Class) {
+        let what = "the fast cache is folded into blocks of moved data";
+        let unfit = Unfit::new(&[share, "ftl.streams", "ftl.moved"], what);
+        let none = [("ftl.slc_cache", "0%"), ("ftl.slc_fixed", "0%")];
+        let unfit = if log.streams < 2 { unfit.or(&[("ftl.streams", "2")]) } else { unfit };
+        let unfit = if log.moved == Moved::Class { unfit.or(&[("ftl.moved", "together")]) } else { unfit };
+        return Err(unfit.or(&[("ftl.streams", "3"), ("ftl.moved", "together")]).or(&none));
+    }
     refuse_if!(part.cell.bits() < 2 => share, "part.cell";
         "blocks of mlc, tlc and qlc can hold one bit a cell instead; expected part.cell = \"mlc\", \"tlc\" or \"qlc\"");
     refuse_if!(part.stored_bits() < 2 => share, "ftl.womv_code";

@@ -3,7 +3,7 @@
 
 use super::{Fit, MOST_PAGES_PER_BLOCK, entry_of, names_with};
 use crate::config::DriveConfig;
-use palimpsest_ftl_api::{Programs, refuse_if};
+use palimpsest_ftl_api::{Programs, Unfit, refuse_if};
 
 const PARITY: &str = "ftl.rain";
 const COLLECTED: &str = "ftl.superblocks";
@@ -27,31 +27,39 @@ pub(super) fn check(drive: &DriveConfig) -> Fit {
             refuse_if!(!entry_of(drive).takes_parity => PARITY, "ftl.name";
                 "{}; expected 0, or one of {}", entry_of(drive).why_not(PARITY, "pages of this layer have no parity"),
                 names_with(|entry| entry.takes_parity));
-            striped(drive, PARITY, "0")
+            striped(drive, (PARITY, "0"))
         }
         _ => {
             refuse_if!(!entry_of(drive).superblocks => COLLECTED, "ftl.name";
                 "{}; expected \"allocated\", or one of {}",
                 entry_of(drive).why_not(COLLECTED, "superblocks of this layer are not collected as one"),
                 names_with(|entry| entry.superblocks));
-            striped(drive, COLLECTED, "\"allocated\"")
+            striped(drive, entry_of(drive).joined_by)
         }
     }
 }
 
-/// The feature of `key`, not used if `off`, excludes blocks reserved by the controller and a fast cache.
-fn striped(drive: &DriveConfig, key: &'static str, off: &str) -> Fit {
+/// The feature of the key, not used with the value `off`, excludes blocks reserved by the controller and a fast cache.
+fn striped(drive: &DriveConfig, off: (&'static str, &'static str)) -> Fit {
+    let key = off.0;
     refuse_if!(drive.log.rain > 0 && drive.part.paired() => key, "part.cell";
-        "not of word lines that are programmed one page after the other; expected {off}, or part.cell = slc, tlc or \
-         qlc");
-    refuse_if!(drive.kept_blocks() > 0 => key, "ftl.checkpoint", "part.pair_corruption";
-        "not beside blocks that the controller keeps; expected {off}, or ftl.checkpoint = 0B and part.pair_corruption \
-         = false");
-    for (share, blocks) in [("ftl.slc_cache", drive.log.slc_cache), ("ftl.slc_fixed", drive.log.slc_fixed)] {
-        refuse_if!(blocks.of(drive.geometry.blocks_per_plane) > 0 => key, share;
-            "not beside blocks of a fast cache; expected {off}, or no cache");
+        "not of word lines that are programmed one page after the other; expected {}, or part.cell = slc, tlc or qlc",
+        off.1);
+    if drive.kept_blocks() > 0 {
+        let what = "not beside blocks that the controller keeps";
+        let unfit = Unfit::new(&[key, "ftl.checkpoint", "part.pair_corruption"], what).or(&[off]);
+        return Err(unfit.or(&[("ftl.checkpoint", "0B"), ("part.pair_corruption", "false")]));
     }
-    refuse_if!(drive.geometry.pages_per_block > MOST_PAGES_PER_BLOCK => key, "part.pages_per_block";
-        "a superblock has at most {MOST_PAGES_PER_BLOCK} pages of data");
+    for (share, blocks) in [("ftl.slc_cache", drive.log.slc_cache), ("ftl.slc_fixed", drive.log.slc_fixed)] {
+        if blocks.of(drive.geometry.blocks_per_plane) > 0 {
+            let unfit = Unfit::new(&[key, share], "not beside blocks of a fast cache").or(&[off]);
+            return Err(unfit.or(&[("ftl.slc_cache", "0%"), ("ftl.slc_fixed", "0%"), ("ftl.slc_full", "direct")]));
+        }
+    }
+    if drive.geometry.pages_per_block > MOST_PAGES_PER_BLOCK {
+        let pages = drive.geometry.pages_per_block;
+        let what = format!("a superblock of {pages} pages of data; at most {MOST_PAGES_PER_BLOCK} can be simulated");
+        return Err(Unfit::new(&[key, "part.pages_per_block"], what).or(&[off]));
+    }
     Ok(())
 }

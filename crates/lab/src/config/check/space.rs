@@ -6,7 +6,7 @@ use crate::config::build::Values;
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::units::parse::{format_bytes, format_ratio};
 use palimpsest_ftl_api::keys::{Value, ValueType};
-use palimpsest_ftl_api::{Unfit, refuse_if};
+use palimpsest_ftl_api::{Cure, Unfit, refuse_if};
 
 /// Physical subpages of the largest drive: their numbers, and some reserved ones, fit 32 bits.
 const MOST_SUBPAGES: u64 = (1 << 32) - (1 << 18);
@@ -17,7 +17,7 @@ pub(super) fn counts(drive: &DriveConfig) -> Fit {
     let dies = drive.physical.dies();
     refuse_if!(dies > MOST_DIES => "ssd.channels", "ssd.chips_per_channel", "ssd.dies_per_chip";
         "that makes {dies} dies; at most {MOST_DIES} can be simulated");
-    refuse_if!(drive.geometry.pages_per_block > MOST_PAGES_PER_BLOCK => "part.pages_per_block";
+    refuse_if!(drive.physical.pages_per_block > MOST_PAGES_PER_BLOCK => "part.pages_per_block";
         "at most {MOST_PAGES_PER_BLOCK} pages a block can be simulated");
     Ok(())
 }
@@ -92,37 +92,37 @@ pub(super) fn spare_blocks(drive: &DriveConfig, values: &Values) -> Fit {
         return Err(Unfit::new(keys, "that leaves no logical page; expected less over-provisioning"));
     }
     let blocks = u64::from(drive.geometry.blocks_per_plane);
-    let mut cures = Vec::new();
+    let mut cures: Vec<Cure> = Vec::new();
     let frontiers = u64::from(values.get::<u32>(frontiers_key));
     if has + frontiers > needs && !entry_of(drive).hot_and_cold {
-        cures.push(format!("{frontiers_key} = {}", has + frontiers - needs));
+        cures.push(vec![(frontiers_key, (has + frontiers - needs).to_string())]);
     }
     if fixed > 0 && has + fixed >= needs {
-        cures.push(format!("ftl.slc_fixed = \"{} blocks\"", has + fixed - needs));
+        cures.push(vec![("ftl.slc_fixed", format!("{} blocks", has + fixed - needs))]);
     } else if fixed == 0 && kept > 1 && has > open && !reserved_key.is_empty() {
-        cures.push(match values.key(reserved_key).key.value_type {
-            ValueType::Count { .. } => format!("{reserved_key} = {}", has - open),
-            _ => format!("{reserved_key} = \"{}\"", percent((has - open) * 10_000 / blocks)),
-        });
+        let value = match values.key(reserved_key).key.value_type {
+            ValueType::Count { .. } => (has - open).to_string(),
+            _ => percent((has - open) * 10_000 / blocks),
+        };
+        cures.push(vec![(reserved_key, value)]);
     }
-    if blocks > needs {
-        cures.push(format!("ssd.over_provisioning = \"{}\"", percent((needs * 10_000).div_ceil(blocks - needs))));
+    let share = if blocks > needs { (needs * 10_000).div_ceil(blocks - needs) } else { 10_000 };
+    cures.push(vec![("ssd.over_provisioning", percent(share))]);
+    cures.push(vec![("ssd.over_provisioning", percent(share + share / 2))]);
+    if drive.over_provisioning > 0.0 {
+        // Thresholds and caches of a larger drive may need more.
+        let enough =
+            enough_blocks(drive, open).into_iter().flat_map(|enough| [enough, enough + enough / 4, 2 * enough]);
+        cures.extend(enough.map(|enough| vec![("ssd.blocks_per_plane", enough.to_string())]));
     }
-    if drive.over_provisioning > 0.0
-        && let Some(enough) = enough_blocks(drive, open)
-    {
-        cures.push(format!("ssd.blocks_per_plane = {enough}"));
-    }
-    let cures = if cures.is_empty() { "more blocks".into() } else { cures.join(" or ") };
     let of_which = match kept {
         0 => String::new(),
         _ if fixed > 0 => format!(", {fixed} of them for ftl.slc_fixed"),
         _ => format!(", {kept} of them for {}", drive.ftl.name),
     };
     let plural = if has == 1 { "" } else { "s" };
-    let what =
-        format!("a full drive has {has} spare block{plural} in a plane and needs {needs}{of_which}; expected {cures}");
-    Err(Unfit::new(keys, what))
+    let what = format!("a full drive has {has} spare block{plural} in a plane and needs {needs}{of_which}");
+    Err(Unfit { cures, ..Unfit::new(keys, what) })
 }
 
 /// Blocks of a plane with at least `needs` spare blocks, at the drive's over-provisioning.
@@ -155,18 +155,28 @@ pub(super) fn thresholds(drive: &DriveConfig) -> Fit {
         return Ok(());
     }
     let blocks = drive.geometry.blocks_per_plane;
-    let (start, stop) = (u64::from(drive.log.gc_start.of(blocks)), u64::from(drive.log.gc_stop.of(blocks)));
+    let [start, stop, idle] =
+        [drive.log.gc_start, drive.log.gc_stop, drive.log.gc_idle_stop].map(|count| u64::from(count.of(blocks)));
     let most = all_spare(drive).saturating_sub(reserved(drive, blocks)) - 1;
+    let is_idle = drive.log.gc_background;
     refuse_if!(start == 0 => "ftl.gc_start", "ssd.blocks_per_plane";
         "that is no block; collection needs one to clean into");
     // Collection by host writes reaches the start threshold, so background collection would have no work.
-    refuse_if!(drive.log.gc_background && stop == start => "ftl.gc_background", "ftl.gc_stop", "ftl.gc_start";
-        "in the background a drive collects up to ftl.gc_stop; expected ftl.gc_stop above ftl.gc_start");
+    refuse_if!(is_idle && idle <= start => "ftl.gc_background", "ftl.gc_idle_stop", "ftl.gc_start";
+        "in the background a drive collects up to ftl.gc_idle_stop; expected ftl.gc_idle_stop above ftl.gc_start");
     refuse_if!(stop < start => "ftl.gc_stop", "ftl.gc_start";
         "collection would stop at {stop} free blocks and start at {start}; expected gc_stop no less than gc_start");
-    refuse_if!(stop > most => "ftl.gc_stop", "ssd.over_provisioning", "ssd.blocks_per_plane";
-        "collection would never stop: a plane of a full drive has {} spare blocks, and {stop} must be free; expected \
-         at most \"{most} block{}\" (\"{}\"), or more over-provisioning",
-        most + 1, if most == 1 { "" } else { "s" }, percent(most * 10_000 / u64::from(blocks)));
+    for (key, stop) in [("ftl.gc_stop", stop), ("ftl.gc_idle_stop", if is_idle { idle } else { 0 })] {
+        if stop > most {
+            let at_most = format!("{most} block{}", if most == 1 { "" } else { "s" });
+            let what = format!(
+                "collection would never stop: a plane of a full drive has {} spare blocks, and {stop} must be free",
+                most + 1
+            );
+            let unfit = Unfit::new(&[key, "ssd.over_provisioning", "ssd.blocks_per_plane"], what);
+            let all = [("ftl.gc_start", at_most.as_str()), ("ftl.gc_stop", &at_most)];
+            return Err(unfit.or(&[(key, &at_most)]).or(&all));
+        }
+    }
     Ok(())
 }

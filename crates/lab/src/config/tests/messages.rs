@@ -283,14 +283,14 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
     (
         "mga-16k",
         &["ftl.name=sector-log", "ssd.blocks_per_plane=8", "ssd.over_provisioning=30%"],
-        "--set ssd.over_provisioning=30%: a full drive has 1 spare block in a plane and needs 3, 1 of them for \
-         sector-log; expected ssd.over_provisioning = \"60%\" or ssd.blocks_per_plane = 15",
+        "--set ssd.over_provisioning=30%: ssd.blocks_per_plane = 8 and 2 more: a full drive has 1 spare block in a \
+         plane and needs 3, 1 of them for sector-log; expected ssd.over_provisioning = \"60%\"",
     ),
     (
         "mga-16k",
         &["ssd.over_provisioning=28%"],
-        "--set ssd.over_provisioning=28%: collection would never stop: a plane of a full drive has 112 spare blocks, \
-         and 204 must be free; expected at most \"111 blocks\" (\"21.67%\"), or more over-provisioning",
+        "--set ssd.over_provisioning=28%: ftl.gc_stop = 40% and 1 more: collection would never stop: a plane of a full \
+         drive has 112 spare blocks, and 204 must be free; expected ftl.gc_stop = \"111 blocks\"",
     ),
     (
         "mga-16k",

@@ -194,7 +194,7 @@ fn seeds_repeat_and_differ() {
 #[test]
 fn regions_must_lie_on_the_drive() {
     let wrong = |text: &str| match FioSource::new(&FioSpec::parse(text).unwrap(), GIB, 1) {
-        Err(Error::Input { place, what }) => (place, what),
+        Err(Error::Input { place, what, .. }) => (place, what),
         other => panic!("{other:?}"),
     };
     let (place, what) = wrong("rw=read,size=2GiB");
