@@ -3,6 +3,7 @@
 //! Bytes are read and written in place through the page cache of the system, which survives the end of the process. A
 //! lock keeps other servers away until then. Linux gives erased space back as holes.
 
+use crate::identity;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use palimpsest_lab::error::{Error, Result};
@@ -90,6 +91,11 @@ impl ImageFile {
             }
             Err((_, error)) => Err(cannot(path, &error.into())),
         }
+    }
+
+    /// The UUID of the drive in the image; `None` in a new image, and in one of a version without.
+    pub fn uuid(&self) -> Option<[u8; 16]> {
+        find(self).ok().map(|(found, _)| found.header.uuid).filter(|&uuid| uuid != [0; 16])
     }
 
     fn taken(&self) -> io::Result<u64> {
@@ -191,6 +197,7 @@ pub fn info(path: &Path) -> Result<Value> {
         "ftl": drive.ftl.name,
         "part": drive.part.name,
         "seed": found.header.seed,
+        "uuid": (found.header.uuid != [0; 16]).then(|| identity::text_of(&found.header.uuid)),
         "configuration_hash": format!("{:016x}", found.header.hash),
         "drive_bytes": drive.logical_bytes(),
         "flash_bytes": drive.geometry.pages() * u64::from(drive.geometry.page_bytes()),

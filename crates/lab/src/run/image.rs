@@ -31,6 +31,8 @@ pub struct Keep {
     pub is_new: bool,
     /// Whether flushed data must survive a crash of the machine.
     pub syncs: bool,
+    /// Identity of the drive, unless the image has one.
+    pub uuid: [u8; 16],
 }
 
 /// Settings of a drive that acknowledges programs instead of writes to a protected buffer.
@@ -120,7 +122,7 @@ pub fn wrong(name: &str, fault: &Fault) -> Error {
     Error::input(name, fault.to_string())
 }
 
-fn header_of(resolved: &Resolved, seed: u64, nand: &Nand, text: &str) -> Header {
+fn header_of(resolved: &Resolved, nand: &Nand, text: &str, (seed, uuid): (u64, [u8; 16])) -> Header {
     Header {
         version: VERSION,
         shape: nand.image_shape(),
@@ -129,6 +131,7 @@ fn header_of(resolved: &Resolved, seed: u64, nand: &Nand, text: &str) -> Header 
         hash: hash_of(resolved),
         text_bytes: text.len() as u32,
         text_check: crc32fast::hash(text.as_bytes()),
+        uuid,
     }
 }
 
@@ -170,7 +173,7 @@ impl Session<'_> {
     /// Stores the new drive in an image from now on, or loads the drive unless `keep` is empty. Returns the loaded
     /// contents.
     pub(super) fn keep_in(&mut self, resolved: &Resolved, keep: Keep) -> Result<Option<Mounted>> {
-        let Keep { medium, name, is_new, syncs } = keep;
+        let Keep { medium, name, is_new, syncs, uuid } = keep;
         // The ledger knows no operations of earlier services.
         self.drive.io.ledger = None;
         if !self.drive.surface.is_files() {
@@ -182,17 +185,20 @@ impl Session<'_> {
             if text.len() as u64 > TEXT_MOST {
                 return Err(Error::input(&name, "the configuration is too long for an image; expected a shorter one"));
             }
-            let header = header_of(resolved, self.options.seed, nand, &text);
+            let header = header_of(resolved, nand, &text, (self.options.seed, uuid));
             nand.begin_image(medium, &header, &text, syncs).map_err(|fault| wrong(&name, &fault))?;
             return Ok(None);
         }
-        let (found, _) = find(medium.as_ref()).map_err(|fault| wrong(&name, &fault))?;
+        let (mut found, _) = find(medium.as_ref()).map_err(|fault| wrong(&name, &fault))?;
         check_same(&found, resolved, self.options.seed, &name)?;
         if found.header.logical_subpages != resolved.drive.logical_subpages() {
             return Err(Error::input(
                 &name,
                 "the drive has another size than its configuration says; expected an image that nothing else wrote",
             ));
+        }
+        if found.header.uuid == [0; 16] {
+            found.header.uuid = uuid;
         }
         let mounted = nand.open_image(medium, &found.header, syncs).map_err(|fault| wrong(&name, &fault))?;
         self.drive.io.data_age = nand.kept_clock();

@@ -8,7 +8,7 @@ use crate::attach::device;
 use crate::beside::Beside;
 use crate::listen::Listener;
 use crate::page::{self, Shown};
-use crate::{ASK_EVERY, Ended, open_drive};
+use crate::{ASK_EVERY, Ended, Image, open_drive};
 use fuser::{Config, MountOption, Session, SessionACL};
 use palimpsest_lab::config::Resolved;
 use palimpsest_lab::error::{Error, Result};
@@ -49,7 +49,7 @@ pub fn mount(
         true => ControlFlow::Continue(()),
         false => ask(Some(progress)),
     };
-    let image = (settings.image.as_deref(), settings.image_sync);
+    let image = settings.image.as_deref().map(|path| Image::open(resolved, path, settings.image_sync)).transpose()?;
     let mut served = open_drive(resolved, options, image, false, say, &mut watcher)?;
     record.into_iter().for_each(|recorder| served.record(recorder));
     mounted.store(true, Ordering::Relaxed);

@@ -10,8 +10,8 @@ use std::ops::Range;
 /// The first bytes of an image.
 pub const MAGIC: [u8; 16] = *b"PALIMPSEST-FLASH";
 /// The version of the format. Version 1 had no times and no reads of blocks, version 2 no failed dies, version 3 no
-/// trims. Opening an older image converts it.
-pub const VERSION: u32 = 4;
+/// trims, version 4 no UUID. Opening an older image converts it.
+pub const VERSION: u32 = 5;
 /// Bytes of a record of a trim.
 pub const TRIM_BYTES: u64 = 8;
 /// Bytes of the header, and alignment of all regions.
@@ -198,6 +198,8 @@ pub struct Header {
     pub text_bytes: u32,
     /// Checksum of the configuration.
     pub text_check: u32,
+    /// Identity of the drive; zeros in version 4 or older.
+    pub uuid: [u8; 16],
 }
 
 /// Reasons why a file is not a usable image.
@@ -227,6 +229,7 @@ impl Header {
         }
         bytes.extend(self.text_bytes.to_le_bytes());
         bytes.extend(self.text_check.to_le_bytes());
+        bytes.extend(self.uuid);
         bytes.resize(PAGE as usize, 0);
         let sum = crc32fast::hash(&bytes);
         bytes[20..24].copy_from_slice(&sum.to_le_bytes());
@@ -271,6 +274,7 @@ impl Header {
             hash: long(64),
             text_bytes: word(72),
             text_check: word(76),
+            uuid: bytes[80..96].try_into().expect("16 bytes"),
         };
         let layout = Layout::new(shape).ok_or(Unusable::Header)?;
         if u64::from(header.text_bytes) > TEXT_MOST || header.logical_subpages > layout.subpages() {

@@ -40,6 +40,7 @@ fn header(nand: &Nand) -> Header {
         hash: 2,
         text_bytes: TEXT.len() as u32,
         text_check: crc32fast::hash(TEXT.as_bytes()),
+        uuid: [7; 16],
     }
 }
 
