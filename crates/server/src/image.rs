@@ -7,6 +7,7 @@ use crate::identity;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use palimpsest_lab::error::{Error, Result};
+use palimpsest_lab::metrics::life::Life;
 use palimpsest_lab::nand::image::Medium;
 use palimpsest_lab::nand::image::inspect::{Figures, Look, inspect};
 use palimpsest_lab::nand::image::layout::{MAGIC, PAGE};
@@ -189,6 +190,7 @@ pub fn info(path: &Path) -> Result<Value> {
     let io = |error: io::Error| cannot(path, &error);
     let drive = &resolved.drive;
     let life = figures.life.unwrap_or_default();
+    let book = Life::of(&life, &drive.geometry, &drive.physical);
     let blocks = drive.geometry.blocks();
     Ok(json!({
         "image": path.display().to_string(),
@@ -202,8 +204,8 @@ pub fn info(path: &Path) -> Result<Value> {
         "drive_bytes": drive.logical_bytes(),
         "flash_bytes": drive.geometry.pages() * u64::from(drive.geometry.page_bytes()),
         "written": {
-            "host_bytes": life.host_written,
-            "host_read_bytes": life.host_read,
+            "host_bytes": book.host_bytes_written,
+            "host_read_bytes": book.host_bytes_read,
             "stored_bytes": figures.bytes,
             "programmed_pages": figures.pages,
             "used_blocks": figures.blocks_used,
@@ -217,6 +219,7 @@ pub fn info(path: &Path) -> Result<Value> {
             "rated_erases": drive.part.endurance,
             "bad_blocks": figures.bad_blocks,
         },
+        "life": book,
         "drive_ns": life.clock,
         "services": life.services,
         "broken_off": life.broken_off,

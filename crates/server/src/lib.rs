@@ -127,6 +127,7 @@ pub fn serve(
     let nqn = settings.nvme.as_ref().map(|wanted| Subsystem::name_of(&uuid, wanted));
     let _claim = nqn.as_deref().map(Claim::new).transpose()?;
     let mut served = open_drive(resolved, options, image, settings.nvme.is_some(), say, &mut watcher)?;
+    served.note_controller(0, 0)?;
     record.into_iter().for_each(|recorder| served.record(recorder));
     serving.store(true, Ordering::Relaxed);
     let (name, bytes) = (resolved.drive.name.clone(), served.bytes());
@@ -171,7 +172,10 @@ pub fn serve(
         let (mut attached, failed) = attached.map_or_else(|error| (None, Some(error)), |attached| (attached, None));
         let status = match failed {
             Some(error) => Err(error),
-            None => until_its_end(service, settings.run.as_deref(), &uris, &mut attached, &|| ask(None)),
+            None => until_its_end(service, settings.run.as_deref(), &uris, &mut attached, &|| {
+                service.note_controller();
+                ask(None)
+            }),
         };
         if let Some(attached) = attached {
             attached.end(service);
@@ -180,6 +184,7 @@ pub fn serve(
         status
     })?;
     let served = begin.elapsed();
+    service.note_controller();
     Ok(Ended { outcome: service.drive.finish()?, served, status })
 }
 
@@ -188,7 +193,7 @@ fn subsystem(served: &Served<'_>, name: &str, uuid: [u8; 16], wanted: &nvme::Wan
     let trims_last = !served.may_lose_power();
     let facts = Facts::new(name, served.bytes(), served.unit_bytes(), trims_last, wanted, uuid);
     let (events, _) = served.placement_events().unwrap_or_default();
-    Ok(Subsystem::new(facts.of_layer(served)?, wanted)?.after(events))
+    Ok(Subsystem::new(facts.of_layer(served)?, wanted)?.after(events, served.life().unwrap_or_default()))
 }
 
 /// Prints how hosts connect, and a warning if other machines can.

@@ -238,6 +238,7 @@ impl Client {
 
 impl Shown for Service<'_> {
     fn look(&self, look: &mut dyn FnMut(&Served<'_>)) {
+        self.note_controller();
         self.drive.look(look);
     }
 
@@ -275,6 +276,7 @@ pub struct Service<'a> {
     /// Memory for large requests and replies.
     pub(crate) budget: Arc<Budget>,
     log: Log,
+    begin: Instant,
     say: &'a (dyn Fn(&str) + Sync),
 }
 
@@ -301,6 +303,7 @@ impl<'a> Service<'a> {
             timeout,
             budget: Budget::new(BUDGET),
             log: Log::default(),
+            begin: Instant::now(),
             say,
         }
     }
@@ -349,6 +352,12 @@ impl<'a> Service<'a> {
 
     fn log(&self, line: &str) {
         self.log.say(line, &self.say);
+    }
+
+    /// Completes the book of the drive's life.
+    pub(crate) fn note_controller(&self) {
+        let errors = self.nvme.as_ref().map_or(0, Subsystem::new_errors);
+        self.drive.note_controller(self.begin.elapsed().as_secs(), errors);
     }
 
     /// Makes the service end.

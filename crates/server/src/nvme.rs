@@ -56,6 +56,7 @@ use namespaces::Namespaces;
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::ftl::PlacementEvents;
 use palimpsest_lab::log::Identifiers;
+use palimpsest_lab::metrics::life::Life;
 use queue::{Completions, Queue};
 use reservations::Reservations;
 use sanitize::Sanitize;
@@ -180,6 +181,10 @@ pub struct Subsystem {
     /// Memory of writes that wait for data.
     transfers: Arc<Budget>,
     begin: Instant,
+    /// The life of the drive before this service.
+    before: Life,
+    /// Entries of error logs over the life of the drive.
+    errors: Arc<AtomicU64>,
     /// Events of reclaim unit handles.
     placement: Mutex<placement::Events>,
     /// Zones that the drive has changed, as far as reported to hosts.
@@ -226,15 +231,23 @@ impl Subsystem {
             warned_of_spare: AtomicBool::new(false),
             transfers: Budget::new(TRANSFERS),
             begin: Instant::now(),
+            before: Life::default(),
+            errors: Arc::default(),
             placement: Mutex::default(),
             changed_zones: AtomicU64::new(0),
         })
     }
 
-    /// The subsystem of a drive that has counted `events` of reclaim unit handles before.
+    /// The subsystem of a drive that has counted `events` of reclaim unit handles before, after the life `before`.
     #[must_use]
-    pub fn after(self, events: PlacementEvents) -> Self {
-        Subsystem { placement: Mutex::new(placement::Events::new(events)), ..self }
+    pub fn after(self, events: PlacementEvents, before: Life) -> Self {
+        let errors = Arc::new(AtomicU64::new(before.error_log_entries));
+        Subsystem { placement: Mutex::new(placement::Events::new(events)), before, errors, ..self }
+    }
+
+    /// Entries of error logs in this service.
+    pub fn new_errors(&self) -> u64 {
+        self.errors.load(Ordering::Relaxed) - self.before.error_log_entries
     }
 
     fn placement(&self) -> MutexGuard<'_, placement::Events> {
@@ -269,9 +282,9 @@ impl Subsystem {
         change(&mut self.saved.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whole hours since the drive is served.
+    /// Whole hours for which the drive was served in its life.
     pub fn hours(&self) -> u64 {
-        self.begin.elapsed().as_secs() / 3600
+        (self.before.powered_s + self.begin.elapsed().as_secs()) / 3600
     }
 
     /// Milliseconds of the timestamp, and whether a host set it.
@@ -336,7 +349,7 @@ impl Subsystem {
         let first = identity::number_of(&self.facts.uuid);
         let id = (0..MOST_CONTROLLERS).map(|at| 1 + ((first + at) % MOST_CONTROLLERS) as u16);
         let id = id.into_iter().find(|id| !all.contains_key(id))?;
-        let controller = Arc::new(Controller::new(id, host, is_discovery));
+        let controller = Arc::new(Controller::new(id, host, is_discovery, Arc::clone(&self.errors)));
         if let Some(saved) = self.with_saved(|saved| saved.get(&controller.host.name).cloned()) {
             controller.with_features(|features| *features = saved);
         }

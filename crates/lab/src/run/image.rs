@@ -11,13 +11,11 @@ use super::Session;
 use crate::config::{ReadFile, Resolved, resolve};
 use crate::layers::find_layer;
 use palimpsest_flash::error::{Error, Result};
-use palimpsest_flash::geometry::RequestKind;
 use palimpsest_flash::nand::Nand;
 use palimpsest_flash::nand::image::Medium;
 use palimpsest_flash::nand::image::layout::{Header, Layout, TEXT_MOST, VERSION};
 use palimpsest_flash::nand::image::mount::{Fault, Found, Mounted, find};
-use palimpsest_flash::units::SECTOR_BYTES;
-use palimpsest_sim::drive::{Command, explain};
+use palimpsest_sim::drive::explain;
 use palimpsest_workload::settings::Acknowledge;
 use std::fmt::Write;
 
@@ -211,20 +209,6 @@ impl Session<'_> {
     pub(super) fn go_on_with_ages(&mut self) {
         let kept = self.drive.io.nand.kept_clock();
         self.drive.io.data_age = self.drive.io.data_age.max(kept);
-    }
-
-    /// Counts the completed `command` in the image; a flush, or a write with FUA, also flushes the image.
-    pub(super) fn note_in_image(&mut self, command: Command) -> Result<()> {
-        let now = self.drive.engine.now() + self.drive.io.data_age;
-        self.drive.io.nand.note_clock(now);
-        let (nand, bytes) = (&mut self.drive.io.nand, u64::from(command.extent.sectors) * SECTOR_BYTES);
-        match command.kind {
-            RequestKind::Write => nand.note_host(bytes, 0),
-            RequestKind::Read => nand.note_host(0, bytes),
-            RequestKind::Trim | RequestKind::Flush => {}
-        }
-        let is_durable = command.kind == RequestKind::Flush || command.directives.fua;
-        if is_durable { nand.flush_image().map_err(explain) } else { Ok(()) }
     }
 
     /// Closes the image after the service; nothing may be in flight.

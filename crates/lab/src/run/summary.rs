@@ -137,6 +137,7 @@ pub(super) fn outcome(
         power_w: if timed && session.config.part.has_energies() { recorder.power() } else { Default::default() },
         endurance: endurance(&load(session, amplification, life.projected_host_bytes, timed.then_some(simulated))),
         lifetime: life,
+        life: None,
         checkpoint: checkpoint(session),
         rain: rain(session),
         fdp: fdp(session, &figures, &flash),
