@@ -124,8 +124,7 @@ pub fn serve(
     };
     let image = settings.image.as_deref().map(|path| Image::open(resolved, path, settings.image_sync)).transpose()?;
     let uuid = image.as_ref().map_or_else(identity::fresh, |image| image.keep.uuid);
-    let nqn = settings.nvme.as_ref().map(|wanted| Subsystem::name_of(&uuid, wanted));
-    let _claim = nqn.as_deref().map(Claim::new).transpose()?;
+    let _claim = settings.nvme.as_ref().map(|wanted| Claim::new(&Subsystem::name_of(&uuid, wanted))).transpose()?;
     let mut served = open_drive(resolved, options, image, settings.nvme.is_some(), say, &mut watcher)?;
     served.note_controller(0, 0)?;
     record.into_iter().for_each(|recorder| served.record(recorder));
@@ -172,10 +171,7 @@ pub fn serve(
         let (mut attached, failed) = attached.map_or_else(|error| (None, Some(error)), |attached| (attached, None));
         let status = match failed {
             Some(error) => Err(error),
-            None => until_its_end(service, settings.run.as_deref(), &uris, &mut attached, &|| {
-                service.note_controller();
-                ask(None)
-            }),
+            None => until_its_end(service, settings.run.as_deref(), &uris, &mut attached, &|| ask(None)),
         };
         if let Some(attached) = attached {
             attached.end(service);
@@ -228,6 +224,7 @@ fn until_its_end(
 ) -> Result<Option<i32>> {
     let mut beside = run.map(|run| Beside::start(run, uris, attached.as_ref())).transpose()?;
     while !service.wait(ASK_EVERY) && ask().is_continue() {
+        service.note_controller();
         if let Some(ended) = beside.as_mut().and_then(Beside::ended) {
             return Ok(ended);
         }

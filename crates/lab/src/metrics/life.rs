@@ -6,9 +6,9 @@ use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::nand::image::layout;
 use serde::Serialize;
 
-/// Counters since the drive was new. `power_cycles`: services and power cuts; `unsafe_shutdowns`: starts after a kill and
-/// power cuts. `media_bytes_written` are
-/// whole pages, `media_bytes_erased` whole blocks; `media_errors` reads of the host whose data was lost.
+/// Counters since the drive was new. `power_cycles`: services and power cuts; `unsafe_shutdowns`: starts after a kill,
+/// and power cuts. Media bytes written are whole pages, erased ones whole blocks; `media_errors`: reads of the host with
+/// lost data.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Life {

@@ -1,9 +1,8 @@
 //! Log pages, whose figures are those of the simulated drive.
 //!
 //! Sources: NVM Express Base Specification 2.0, section 5.16; OCP Datacenter NVMe SSD Specification 2.0, section 4.8.6
-//! (log page C0). Counters are those of the drive's
-//! life, as in section `life` of the result. Ignored: controller busy time, telemetry;
-//! their fields are zero.
+//! (log page C0). Counters cover the life of the drive, as section `life` of the result does. Ignored: controller busy
+//! time, telemetry; their fields are zero.
 
 use super::admin::Context;
 use super::controller::Controller;
