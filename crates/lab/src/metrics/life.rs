@@ -7,8 +7,8 @@ use palimpsest_flash::nand::image::layout;
 use serde::Serialize;
 
 /// Counters since the drive was new. `power_cycles`: services and power cuts; `unsafe_shutdowns`: starts after a kill,
-/// and power cuts. Media bytes written are whole pages, erased ones whole blocks; `media_errors`: reads of the host with
-/// lost data.
+/// and power cuts. Media bytes written are whole pages, erased ones whole blocks; `media_errors`: reads of the host
+/// with lost data.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Life {
