@@ -186,8 +186,8 @@ impl Place {
 
     /// Opens the hidden socket, for this user alone.
     fn bind(self) -> io::Result<(UnixListener, Self)> {
-        if self.is_taken() {
-            return Err(io::ErrorKind::AddrInUse.into());
+        if let Some(why) = self.taken() {
+            return Err(why.into());
         }
         self.hidden.parent().map_or(Ok(()), |folder| std::fs::DirBuilder::new().mode(0o700).create(folder))?;
         let bound = UnixListener::bind(&self.hidden).and_then(|listener| {
@@ -201,17 +201,20 @@ impl Place {
         Ok((bound?, self))
     }
 
-    /// Whether a server takes clients at the path, or another kind of file is there.
-    fn is_taken(&self) -> bool {
-        let Ok(found) = std::fs::symlink_metadata(&self.path) else { return false };
+    /// Why the path is taken: a server takes clients there, or another kind of file exists.
+    fn taken(&self) -> Option<io::ErrorKind> {
+        let found = std::fs::symlink_metadata(&self.path).ok()?;
+        if !found.file_type().is_socket() {
+            return Some(io::ErrorKind::AlreadyExists);
+        }
         let is_refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
-        !found.file_type().is_socket() || !UnixStream::connect(&self.path).is_err_and(is_refused)
+        (!UnixStream::connect(&self.path).is_err_and(is_refused)).then_some(io::ErrorKind::AddrInUse)
     }
 
     /// Moves the hidden socket to the path; replaces a socket without a server.
     fn publish(&self) -> io::Result<()> {
         match std::fs::hard_link(&self.hidden, &self.path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && !self.is_taken() => {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && self.taken().is_none() => {
                 std::fs::remove_file(&self.path)?;
                 std::fs::hard_link(&self.hidden, &self.path)?;
             }
