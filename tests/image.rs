@@ -42,6 +42,10 @@ fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
 }
 
+fn keep(memory: &Memory, is_new: bool, syncs: bool) -> Keep {
+    Keep { medium: Box::new(memory.clone()), name: "drive.pal".into(), is_new, syncs, uuid: [1; 16] }
+}
+
 fn drive(ftl: &str, extra: &[&str]) -> Resolved {
     let key = |text: &str| text.split('=').next().map(String::from);
     let kept = DRIVE.iter().filter(|text| !extra.iter().any(|other| key(other) == key(text)));
@@ -236,7 +240,7 @@ fn killed_with(ftl: &str, fidelity: Fidelity, extra: &[&str], kills: u64, seed: 
         let after = if host.rng.below(4) == 0 { host.rng.below(40) } else { host.rng.below(1500) };
         memory.end_after((kill > 0 && !ends_well).then_some(after));
         let mut watcher = |_| ControlFlow::Continue(());
-        let keep = Keep { medium: Box::new(memory.clone()), name: "drive.pal".into(), is_new: kill == 0, syncs: false };
+        let keep = keep(&memory, kill == 0, false);
         let mut served = match Served::keep(&resolved, &options, Some(keep), &mut watcher) {
             Ok(served) => served,
             Err(Error::WornOut(_)) if wears_out && kill > 0 => break,
@@ -285,7 +289,7 @@ fn crashed(ftl: &str, extra: &[&str], crashes: u64, seed: u64) {
     };
     for crash in 0..crashes {
         let mut watcher = |_| ControlFlow::Continue(());
-        let keep = Keep { medium: Box::new(memory.clone()), name: "drive.pal".into(), is_new: crash == 0, syncs: true };
+        let keep = keep(&memory, crash == 0, true);
         let mut served = Served::keep(&resolved, &options, Some(keep), &mut watcher)
             .unwrap_or_else(|error| panic!("{}: crash {crash}: {error}", host.name));
         memory.keep_before();
@@ -351,7 +355,7 @@ fn a_drive_that_an_image_cannot_keep_is_refused() {
 fn an_image_of_a_version_with_fewer_keys_opens() {
     let (resolved, options) = (drive("page", &[]), options(Fidelity::Count));
     let memory = Memory::new(length_of(&resolved).expect("an image of this size"));
-    let keep = |is_new| Keep { medium: Box::new(memory.clone()), name: "drive.pal".into(), is_new, syncs: false };
+    let keep = |is_new| keep(&memory, is_new, false);
     let mut watcher = |_| ControlFlow::Continue(());
     Served::keep(&resolved, &options, Some(keep(true)), &mut watcher).expect("a new image").finish().expect("it works");
     let mut page = vec![0; PAGE as usize];
@@ -378,8 +382,7 @@ fn a_flushed_trim_stays_after_a_kill() {
         let (resolved, options) = (drive(entry.name, &needs), options(Fidelity::Count));
         let memory = Memory::new(length_of(&resolved).expect("an image of this size"));
         for (service, collects) in [(0, false), (1, true), (2, false)] {
-            let keep =
-                Keep { medium: Box::new(memory.clone()), name: "drive.pal".into(), is_new: service == 0, syncs: false };
+            let keep = keep(&memory, service == 0, false);
             let mut watcher = |_| ControlFlow::Continue(());
             let mut served = Served::keep(&resolved, &options, Some(keep), &mut watcher).expect("an image");
             let unit = served.unit_bytes() / SECTOR_BYTES;
@@ -414,8 +417,7 @@ fn a_trim_after_a_kill_covers_merged_units() {
     let memory = Memory::new(length_of(&resolved).expect("an image of this size"));
     let sectors = |sector, sectors| Extent { sector, sectors };
     for service in 0..3 {
-        let keep =
-            Keep { medium: Box::new(memory.clone()), name: "drive.pal".into(), is_new: service == 0, syncs: false };
+        let keep = keep(&memory, service == 0, false);
         let mut watcher = |_| ControlFlow::Continue(());
         let mut served = Served::keep(&resolved, &options, Some(keep), &mut watcher).expect("an image");
         let unit = (served.unit_bytes() / SECTOR_BYTES) as u32;

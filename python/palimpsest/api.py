@@ -333,7 +333,7 @@ def serve_nvme(
         ssd: preset, TOML file or `Ssd`.
         ftl: translation layer, or a class; None for the layer of the drive.
         listen: `HOST:PORT`; port 0 is any free one.
-        nqn: name of the subsystem; None makes one from the drive and the seed.
+        nqn: name of the subsystem; None makes one from the UUID of the image, or of the new drive.
         block: bytes of a logical block, 512 or 4096.
         namespaces: bytes of the namespaces; none for one of the whole drive.
         image: file that keeps the drive, made if needed; `ssd` may be an existing one, whose seed is the default.

@@ -80,6 +80,7 @@ def _info_lines(found: Mapping[str, Any]) -> list[str]:
         f"drive          {found['drive']}, {_size(found['drive_bytes'])} of {_size(found['flash_bytes'])} flash",
         f"layer          {found['ftl']} on {found['part']}, seed {found['seed']}",
         f"configuration  {found['configuration_hash']}",
+        f"UUID           {found['uuid'] or 'none until the next service'}",
         f"written        {_size(written['host_bytes'])} by the host, {_size(written['host_read_bytes'])} read",
         f"stored         {_size(written['stored_bytes'])} in {written['programmed_pages']} pages"
         f" of {written['used_blocks']} blocks",

@@ -62,7 +62,9 @@ _OPTIONS = (
     *DRIVE,
     listen_option(f"HOST:PORT (port 0: any free one); may be repeated.  [default: {PLACE}]"),
     click.option(
-        "--nqn", type=Parsed("NQN", _qualified), help="Name of the subsystem.  [default: made from drive and seed]"
+        "--nqn",
+        type=Parsed("NQN", _qualified),
+        help="Name of the subsystem.  [default: from the UUID of image or drive]",
     ),
     click.option(
         "--host", "hosts", type=Parsed("NQN", _qualified), multiple=True, help="Only this host may connect; repeatable."

@@ -22,7 +22,7 @@ _SHOWN = 5
 SERVED = ("nbd", "device", "files")
 """The workloads of drives that programs used."""
 
-_OF_SERVING = ("workload", "trace_format", "endurance", "notes", "interrupted")
+_OF_SERVING = ("workload", "trace_format", "endurance", "life", "notes", "interrupted")
 """Figures about the programs that used a drive, which a record lacks, and about the end of the service."""
 
 

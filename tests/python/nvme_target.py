@@ -1,6 +1,7 @@
 """`palimpsest nvme` as a process, for the tests of its target."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -13,8 +14,9 @@ import pytest
 from conftest import COMMAND
 from nvme_initiator import FUA, Disk, Queue, StatusError
 
-SMALL = ["--ssd", "mga-8k", "--set", "ssd.blocks_per_plane=64", "--nqn", "nqn.2026-11.org.example:test"]
-NQN = SMALL[-1]
+NQN = f"nqn.2026-11.org.example:test.{os.getpid()}"
+"""A name of this process: another target of the machine with this name would be refused."""
+SMALL = ["--ssd", "mga-8k", "--set", "ssd.blocks_per_plane=64", "--nqn", NQN]
 TINY = [
     "--ssd", "mga-8k", "--nqn", NQN, "--set", "ssd.blocks_per_plane=24", "--set", "ssd.channels=2",
     "--set", "ssd.planes_per_die=1", "--set", "part.pages_per_block=16", "--set", "ssd.over_provisioning=60%",
@@ -37,7 +39,7 @@ def served(*options: str, drive: Sequence[str] = SMALL) -> Iterator[tuple[subpro
             connect = next((line for line in lines if line.startswith("nvme connect ")), "")
             found = re.fullmatch(r"nvme connect -t tcp -a (127\.0\.0\.1) -s (\d+) -n (\S+)\n", connect)
             assert found, connect
-            assert found[3] == NQN
+            assert found[3] in drive
             yield process, (found[1], int(found[2]))
         finally:
             process.kill()

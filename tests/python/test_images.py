@@ -42,7 +42,7 @@ def test_a_drive_in_an_image_survives_its_server(palimpsest: Command, tmp_path: 
     client.socket.close()
     process.communicate()
     found = look("info", path)
-    assert (found["drive"], found["ftl"], found["format"], found["ended_well"]) == ("mga-8k", "subpage", 4, False)
+    assert (found["drive"], found["ftl"], found["format"], found["ended_well"]) == ("mga-8k", "subpage", 5, False)
     assert found["written"]["host_bytes"] == 40 * 4096
     assert 40 * 4096 <= found["written"]["stored_bytes"] < found["disk_bytes"] < 2 << 20 < found["file_bytes"]
     # The image provides the configuration, and any other is refused.

@@ -1,119 +1,129 @@
-"""Drives that wear out, and reads that fail for good: a run continues, and has a complete result."""
+"""The book of a drive's life: all logs, the page, the result and `image info` agree over restarts and kills.
 
-import re
+Ignored: hours, which no test waits for.
+"""
+
+import json
+import socket
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from subprocess import Popen
+from typing import Any
 
-from conftest import Command, figures
+import pytest
 
-SMALL = (
-    "--ssd", "tlc-32g", "--set", "ssd.channels=2", "--set", "ssd.blocks_per_plane=16",
-    "--set", "part.pages_per_block=32", "--set", "ssd.over_provisioning=40%", "--precondition", "fill:100%", "--json",
-)  # fmt: skip
+from nvme_initiator import Admin, Disk, StatusError, number
+from nvme_target import BLOCK, NQN, Place, closed, result_of, served  # noqa: F401
+from palimpsest.images import look
+from test_nvme_placement import DRIVE
 
+pytestmark = pytest.mark.contract
 
-def test_a_run_goes_to_the_end_of_life_and_has_its_result(palimpsest: Command, tmp_path: Path) -> None:
-    load = ("--workload", "rw=randrw,rwmixread=30,bs=16k,norandommap,n=3000", "--until", "worn-out")
-    wear = ("--set", "faults.wear_out=true", "--set", "part.endurance=12", "--set", "part.endurance_deviation=10%")
-    for fidelity in ("count", "timed"):
-        out = tmp_path / fidelity
-        done = palimpsest("run", *load, *wear, *SMALL, "--fidelity", fidelity, "--payload", "tag", "--out", str(out))
-        result = figures(done)
-        life = result["lifetime"]
-        assert life["worn_out"]
-        assert life["retired_blocks"] > 0
-        assert life["host_bytes"] > result["host"]["bytes_written"] > 0
-        assert life["min_erases"] <= life["mean_erases"] <= life["max_erases"] <= 12 * 2
-        assert any("end of its life" in note for note in result["notes"])
-        assert (out / "wear.parquet").exists()
-    refused = palimpsest("run", *load, *SMALL)
-    assert refused.returncode == 2
-    assert "expected --set faults.wear_out=true" in refused.stderr
+Book = dict[str, int]
 
 
-def test_reads_that_fail_for_good_count_and_the_run_continues(palimpsest: Command) -> None:
-    load = ("--workload", "rw=randrw,rwmixread=70,bs=16k,norandommap,n=8000", "--payload", "tag")
-    errors = (
-        "--set", "part.ber_fresh=0.05%", "--set", "ecc.strength=20", "--set", "ecc.disturb_reads=300",
-        "--set", 'ecc.t_retries=["50us"]', "--set", 'ecc.retry_rates=["80%"]',
-    )  # fmt: skip
-    result = figures(palimpsest("run", *load, *errors, *SMALL))
-    reliability = result["reliability"]
-    assert result["flash"]["read_retries"] > 0
-    assert sum(reliability["lost_subpages"].values()) > 0
-    assert 0 < reliability["failed_reads"] < result["requests"]["read"]
-    assert figures(palimpsest("run", *load, *SMALL))["reliability"] is None
-
-
-def test_power_cuts_and_their_recoveries_are_in_the_summary(palimpsest: Command) -> None:
-    """The row has the figures of the JSON; a run without a cut has no row."""
-    small = ["--set", "ssd.blocks_per_plane=16", "--set", "ssd.channels=1", "--precondition", "fill:50%"]
-    run = [
-        "run",
-        "--ssd",
-        "mga-8k",
-        "--ftl",
-        "page",
-        *small,
-        "--workload",
-        "rw=randwrite,bs=8k,n=3000",
-        "--payload",
-        "tag",
-    ]
-    cut = [*run, "--set", "faults.power_cuts=every:1k"]
-    power = figures(palimpsest(*cut, "--json"))["power"]
-    assert power["cuts"] >= 2
-    assert power["recovery_ns"]["max"] >= power["recovery_ns"]["p99"] >= power["recovery_ns"]["p50"] > 0
-    row = re.search(r"^recovery .*?(?=^\S)", palimpsest(*cut).stdout, re.MULTILINE | re.DOTALL)
-    assert row is not None
-    said = " ".join(row[0].split())
-    assert f"of {power['cuts']} power cuts: " in said
-    assert f"{power['pages_scanned']:,} pages scanned" in said
-    assert "recovery " not in palimpsest(*run).stdout
-
-
-def test_a_die_fails_and_the_run_goes_on_with_the_others(palimpsest: Command) -> None:
-    load = ("--workload", "rw=randrw,rwmixread=50,bs=16k,norandommap,n=6000", "--payload", "tag")
-    fails = ("--set", "faults.die_failure=at:2k@1")
-    for fidelity in ("count", "timed"):
-        result = figures(palimpsest("run", *load, *fails, *SMALL, "--fidelity", fidelity))
-        reliability = result["reliability"]
-        assert reliability["failed_dies"] == 1
-        assert sum(reliability["lost_subpages"].values()) > 0
-        assert 0 < reliability["failed_reads"] < result["requests"]["read"]
-        assert any(note.startswith("die 1 failed") for note in result["notes"])
-        assert result["lifetime"]["retired_blocks"] > 0
-    for settings, said in (
-        (("faults.die_failure=at:2k@99",), "expected each to fail once, and dies from 0 to"),
-        (("faults.die_failure=sometimes",), "expected never, at:50k@3"),
-        (("faults.die_failure=at:2k", "ftl.checkpoint=16MiB"), "expected never, ftl.checkpoint = 0B"),
+@contextmanager
+def service(image: Path, clock: str) -> Iterator[tuple[Popen[str], Place, str]]:
+    """A service of the drive in an image, and the place of its page."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        page = f"127.0.0.1:{probe.getsockname()[1]}"
+    options = ("--image", str(image), "--page", page, "--json", "--clock", clock)
+    with served(*options, drive=["--nqn", NQN] if image.exists() else [*DRIVE, "--set", "fdp.unit=block"]) as (
+        process,
+        place,
     ):
-        given = [part for setting in settings for part in ("--set", setting)]
-        refused = palimpsest("run", *load, *given, *SMALL)
-        assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr
+        yield process, place, page
 
 
-def test_parity_across_dies_loses_nothing_to_a_die(palimpsest: Command) -> None:
-    load = ("--workload", "rw=randrw,rwmixread=50,bs=16k,norandommap,n=6000", "--payload", "tag")
-    rain = ("--set", "ftl.rain=1", "--set", "faults.die_failure=at:2k@1")
-    without = figures(palimpsest("run", *load, *SMALL))
-    assert without["rain"] is None
-    for fidelity in ("count", "timed"):
-        result = figures(palimpsest("run", *load, *rain, *SMALL, "--fidelity", fidelity))
-        parity, reliability = result["rain"], result["reliability"]
-        assert reliability == {"lost_subpages": {}, "failed_reads": 0, "failed_dies": 1}
-        assert parity["rebuilt_reads"] > 0
-        assert parity["failed_rebuilds"] == 0
-        assert parity["moved_pages"] > 0
-        assert result["flash"]["by_cause"]["parity"]["programs"] == parity["parity_programs"] > 0
-        assert result["flash"]["by_cause"]["rebuild"]["reads"] > 0
-        assert (parity["rebuild_latency_ns"] is None) == (fidelity == "count")
-    for settings, said in (
-        (("ftl.rain=4",), "expected a number that is one less than a divisor"),
-        (("ftl.rain=1", "ftl.checkpoint=16MiB"), "expected 0, or ftl.checkpoint = 0B"),
-    ):
-        given = [part for setting in settings for part in ("--set", setting)]
-        refused = palimpsest("run", *load, *given, *SMALL)
-        assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr
-    refused = palimpsest("run", "--ssd", "mga-8k", *load, "--set", "ftl.rain=1")
-    assert refused.returncode == 2
-    assert "this layer programs pages several times, and a page of parity is programmed once" in refused.stderr
+def work(place: Place, writes: int) -> Book:
+    """Two reads, a wrong command, writes and a flush; what the host counts itself."""
+    admin = Admin(place, NQN)
+    disk = Disk(place, NQN, number=1, controller=admin.controller)
+    disk.read(0, 1)
+    disk.read(1, 2)
+    with pytest.raises(StatusError):
+        disk.read(1 << 40, 1)
+    for at in range(writes):
+        disk.write(at * 7 % 200, bytes([at % 251 + 1]) * BLOCK)
+    disk.flush()
+    return {"writes": writes, "reads": 2, "host_bytes_written": writes * BLOCK, "host_bytes_read": 3 * BLOCK}
+
+
+def logs(place: Place) -> list[dict[str, Any]]:
+    """What SMART, OCP, endurance and FDP logs say of the life, by the names of the book."""
+    admin = Admin(place, NQN)
+    smart, ocp, group, fdp = (admin.log(2, 512), admin.log(0xC0, 512), admin.log(9, 512, subject=1),
+                              admin.log(0x22, 64, subject=1))  # fmt: skip
+    return [
+        {
+            "reads": number(smart, 64, 16), "writes": number(smart, 80, 16), "power_cycles": number(smart, 112, 16),
+            "unsafe_shutdowns": number(smart, 144, 16), "media_errors": number(smart, 160, 16),
+            "error_log_entries": number(smart, 176, 16),
+        },
+        {
+            "media_bytes_written": number(ocp, 0, 16), "media_bytes_read": number(ocp, 16, 16),
+            "unsafe_shutdowns": number(ocp, 112, 4),
+        },
+        {"reads": number(group, 96, 16), "writes": number(group, 112, 16)},
+        {
+            "host_bytes_written": number(fdp, 0, 16), "media_bytes_written": number(fdp, 16, 16),
+            "media_bytes_erased": number(fdp, 32, 16),
+        },
+        {"units": (number(smart, 32, 16), number(smart, 48, 16))},
+    ]  # fmt: skip
+
+
+def agree(book: Book, all_logs: list[dict[str, Any]]) -> None:
+    *counted, units = all_logs
+    for log in counted:
+        assert log == {name: book[name] for name in log}
+    assert units["units"] == tuple(-(-book[name] // 512_000) for name in ("host_bytes_read", "host_bytes_written"))
+
+
+@pytest.mark.parametrize("clock", ["none", "virtual"])
+def test_one_book_over_restarts_and_kills(tmp_path: Path, clock: str) -> None:
+    image, done, book = tmp_path / "drive.pal", dict[str, int](), Book()
+    for turn, is_killed in enumerate((False, True, True, False, False)):
+        with service(image, clock) as (process, place, page):
+            if turn:
+                starts = {"power_cycles": turn + 1, "unsafe_shutdowns": max(0, min(turn - 1, 2))}
+                agree(book | starts, logs(place))
+            added = work(place, 300)
+            done = {name: done.get(name, 0) + value for name, value in added.items()}
+            known = logs(place)
+            assert (known[0]["reads"], known[0]["writes"]) == (done["reads"], done["writes"])
+            assert known[0]["error_log_entries"] == turn + 1
+            with urllib.request.urlopen(f"http://{page}/live.json", timeout=30) as answer:
+                agree(json.load(answer)["life"], known)
+            with urllib.request.urlopen(f"http://{page}/smart.json", timeout=30) as answer:
+                shown = json.load(answer)
+            assert (shown["host_read_commands"], shown["host_write_commands"]) == (done["reads"], done["writes"])
+            assert (shown["power_cycles"], shown["num_err_log_entries"]) == (turn + 1, turn + 1)
+            # The server asks for time and errors now and then, and stores them.
+            time.sleep(0.3)
+            if is_killed:
+                process.kill()
+                process.wait()
+            else:
+                agree(result_of(process)["life"], known)
+        book = look("info", image)["life"]
+        assert {name: book[name] for name in done} == done
+        agree(book, known)
+
+
+def test_a_kill_loses_no_acknowledged_write(tmp_path: Path) -> None:
+    image, writes = tmp_path / "drive.pal", 0
+    for turn in range(5):
+        with service(image, "none") as (process, place, _):
+            disk = Disk(place, NQN, number=1, controller=Admin(place, NQN).controller)
+            for at in range(50 + turn):
+                disk.write(at, bytes([turn + 1]) * BLOCK)
+            process.kill()
+            process.wait()
+        writes += 50 + turn
+        assert look("info", image)["life"]["writes"] == writes
+        assert look("info", image)["written"]["host_bytes"] == writes * BLOCK

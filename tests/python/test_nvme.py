@@ -21,18 +21,21 @@ from nvme_target import BLOCK, NQN, SMALL, TINY, Place, closed, refused, result_
 
 pytestmark = pytest.mark.contract
 
+SHARED = f"{NQN}.shared"
+"""The name of the target that tests share, beside targets of single tests."""
+
 
 @pytest.fixture(scope="module")
 def target() -> Iterator[Place]:
-    with served() as (_, place):
+    with served(drive=[*SMALL[:-1], SHARED]) as (_, place):
         yield place
 
 
 def test_connect_identify_and_discover(target: Place) -> None:
-    admin = Admin(target, NQN)
+    admin = Admin(target, SHARED)
     controller = admin.identify(1)
     assert number(controller, 78, 2) == admin.controller
-    assert controller[768 : 768 + len(NQN) + 1] == NQN.encode() + b"\0"
+    assert controller[768 : 768 + len(SHARED) + 1] == SHARED.encode() + b"\0"
     assert controller[24:64].rstrip() == b"palimpsest mga-8k"
     assert (controller[512], controller[513], controller[111], number(controller, 80, 4)) == (0x66, 0x44, 1, 0x20000)
     assert number(controller, 516, 4) == number(controller, 540, 4) == 64
@@ -58,7 +61,7 @@ def test_connect_identify_and_discover(target: Place) -> None:
     log = discovery.log(0x70, 2048)
     assert (number(log, 8, 8), log[1024], log[1026]) == (1, 3, 2)
     assert log[1024 + 32 : 1024 + 64].strip() == str(target[1]).encode()
-    assert log[1280 : 1280 + len(NQN)] == NQN.encode()
+    assert log[1280 : 1280 + len(SHARED)] == SHARED.encode()
     assert log[1536:1792].strip() == b"127.0.0.1"
     assert discovery.identify(1)[111] == 2
     refused(2, discovery, discovery.submit(nvme.IDENTIFY, words=struct.pack("<I", 0), receives=4096))
@@ -97,7 +100,7 @@ def test_the_discovery_log_names_subsystems_of_other_processes() -> None:
 
 
 def test_wrong_connects_are_refused(target: Place) -> None:
-    admin = Admin(target, NQN, enable=False)
+    admin = Admin(target, SHARED, enable=False)
     wrong: dict[str, tuple[dict[str, Any], int, int]] = {
         "another subsystem": ({"subsystem": "nqn.2026-11.org.example:other"}, 0x182, 256 | 1 << 16),
         "no such controller": ({"number": 1, "controller": 4000}, 0x182, 16 | 1 << 16),
@@ -108,14 +111,14 @@ def test_wrong_connects_are_refused(target: Place) -> None:
     }
     for name, (terms, status, result) in wrong.items():
         with pytest.raises(StatusError) as failed:
-            Queue(target, **{"subsystem": NQN, **terms})
+            Queue(target, **{"subsystem": SHARED, **terms})
         assert (failed.value.status, failed.value.result) == (status, result), name
     refused(0xC, admin, admin.submit(nvme.IDENTIFY, words=struct.pack("<I", 1), receives=4096))
     admin.set_property(0x14, 0x460001)
     # The identifier of a host is that of its admin queue.
-    disk = Disk(target, NQN, number=1, controller=admin.controller, host_id=bytes(16))
+    disk = Disk(target, SHARED, number=1, controller=admin.controller, host_id=bytes(16))
     with pytest.raises(StatusError, match="0xc,"):
-        Disk(target, NQN, number=1, controller=admin.controller)
+        Disk(target, SHARED, number=1, controller=admin.controller)
     disk.close()
     admin.close()
 
@@ -178,9 +181,10 @@ def test_random_commands_against_an_array(clock: str, terms: dict[str, Any]) -> 
 
 
 def test_commands_with_wrong_fields_have_no_effect(target: Place) -> None:
-    admin = Admin(target, NQN)
+    admin = Admin(target, SHARED)
     blocks = number(admin.identify(0, 1), 0, 8)
-    disk = Disk(target, NQN, number=1, controller=admin.controller)
+    disk = Disk(target, SHARED, number=1, controller=admin.controller)
+    earlier = nvme.smart(admin.log(2, 512))["errors"]
     disk.write(7, b"\7" * BLOCK)
 
     def at(first: int, count: int, flags: int = 0) -> bytes:
@@ -209,21 +213,22 @@ def test_commands_with_wrong_fields_have_no_effect(target: Place) -> None:
     assert disk.read(7, 1) == b"\7" * BLOCK
     disk.deallocate((0, 16), (100, 0), (32, 16), buffer=4096)
     assert disk.read(7, 1) == one
-    assert nvme.smart(admin.log(2, 512))["errors"] == 15
+    assert nvme.smart(admin.log(2, 512))["errors"] == earlier + 15
     newest = admin.log(1, 128)
-    assert (number(newest, 0, 8), number(newest, 8, 2), number(newest, 12, 2) >> 1 & 0x3FFF) == (15, 1, 0xF)
-    assert (number(newest, 64, 8), number(newest, 76, 2) >> 1 & 0x3FFF) == (14, 0x80)
+    count = number(newest, 0, 8)
+    assert (count, number(newest, 8, 2), number(newest, 12, 2) >> 1 & 0x3FFF) == (earlier + 15, 1, 0xF)
+    assert (number(newest, 64, 8), number(newest, 76, 2) >> 1 & 0x3FFF) == (count - 1, 0x80)
     disk.close()
     admin.close()
 
 
 def test_features_logs_and_aborts(target: Place) -> None:
-    admin = Admin(target, NQN)
+    admin = Admin(target, SHARED)
     assert admin.set_feature(7, 3 | 3 << 16) == 31 | 31 << 16
     assert (admin.feature(6), admin.feature(6, 1), admin.feature(6, 3)) == (1, 1, 5)
     admin.set_feature(6, 0)
     assert (admin.feature(6), admin.feature(6, 1)) == (0, 1)
-    disk = Disk(target, NQN, number=1, controller=admin.controller)
+    disk = Disk(target, SHARED, number=1, controller=admin.controller)
     refused(0xC, admin, admin.submit(nvme.SET, words=struct.pack("<II", 7, 0)))
     disk.close()
     refused(0x2, admin, admin.submit(nvme.SET, words=struct.pack("<II", 6, 2)))
@@ -304,8 +309,8 @@ def test_a_host_without_keep_alive_is_gone() -> None:
 
 def test_the_end_of_the_admin_queue_ends_all_queues(target: Place) -> None:
     for end in ("close", "disable", "shut down"):
-        admin = Admin(target, NQN)
-        disks = [Disk(target, NQN, number=at, controller=admin.controller) for at in (1, 2)]
+        admin = Admin(target, SHARED)
+        disks = [Disk(target, SHARED, number=at, controller=admin.controller) for at in (1, 2)]
         disks[0].write(0, bytes(BLOCK))
         if end == "close":
             admin.close()
@@ -320,13 +325,13 @@ def test_the_end_of_the_admin_queue_ends_all_queues(target: Place) -> None:
 
 @pytest.fixture
 def admin(target: Place) -> Admin:
-    return Admin(target, NQN)
+    return Admin(target, SHARED)
 
 
 @pytest.fixture
 def harmed(target: Place, admin: Admin) -> Iterator[None]:
     """Checks that the data and the connection of another host outlast a test."""
-    disk = Disk(target, NQN, number=1, controller=admin.controller)
+    disk = Disk(target, SHARED, number=1, controller=admin.controller)
     content = os.urandom(64 * BLOCK)
     disk.write(500, content)
     disk.zero(600, 64)
@@ -354,7 +359,7 @@ def pdu(kind: int, length: int, total: int, rest: bytes, *, offset: int = 0, fla
 )
 @pytest.mark.usefixtures("harmed")
 def test_malformed_pdus_end_their_connection(target: Place, admin: Admin, sent: bytes, fatal: int) -> None:
-    other = Disk(target, NQN, number=9, controller=admin.controller)
+    other = Disk(target, SHARED, number=9, controller=admin.controller)
     other.socket.sendall(sent)
     with pytest.raises(TerminatedError) as ended:
         other.receive()
@@ -372,7 +377,7 @@ def test_malformed_pdus_end_their_connection(target: Place, admin: Admin, sent: 
 )
 @pytest.mark.usefixtures("harmed")
 def test_wrong_data_ends_its_connection(target: Place, admin: Admin, change: tuple[int, ...], fatal: int) -> None:
-    other = Disk(target, NQN, number=9, controller=admin.controller)
+    other = Disk(target, SHARED, number=9, controller=admin.controller)
     command = other.submit(nvme.WRITE, words=struct.pack("<QI", 600, 63), named=64 * BLOCK)
     assert other.take(8)[0] == nvme.R2T
     asked, tag, offset, count = struct.unpack("<HHII4x", other.take(16))
@@ -386,7 +391,7 @@ def test_wrong_data_ends_its_connection(target: Place, admin: Admin, change: tup
 
 @pytest.mark.usefixtures("harmed")
 def test_a_queue_has_no_more_commands_than_entries(target: Place, admin: Admin) -> None:
-    flooding = Disk(target, NQN, number=9, controller=admin.controller, entries=4)
+    flooding = Disk(target, SHARED, number=9, controller=admin.controller, entries=4)
     for _ in range(5):
         flooding.submit(nvme.WRITE, words=struct.pack("<QI", 600, 63), named=64 * BLOCK)
     kinds: list[int] = []
@@ -401,7 +406,7 @@ def test_noise_and_wrong_digests_write_nothing(target: Place, admin: Admin) -> N
     draw = random.Random(5)
     for turn in range(60):
         # The number of a closed queue may still be in use.
-        other = Disk(target, NQN, number=9 + turn % 20, controller=admin.controller)
+        other = Disk(target, SHARED, number=9 + turn % 20, controller=admin.controller)
         noise = bytearray(pdu(nvme.COMMAND, 72, 72, draw.randbytes(64)))
         noise[9] = 0x40
         for _ in range(draw.randrange(4)):
@@ -411,7 +416,7 @@ def test_noise_and_wrong_digests_write_nothing(target: Place, admin: Admin) -> N
             noise[8] = nvme.READ
         other.socket.sendall(noise)
         other.close()
-    other = Disk(target, NQN, number=30, controller=admin.controller, header_digest=True, data_digest=True)
+    other = Disk(target, SHARED, number=30, controller=admin.controller, header_digest=True, data_digest=True)
     entry = struct.pack("<BBHIQQQI3xB", nvme.WRITE, 0x40, 77, 1, 0, 0, 0, BLOCK, 1) + struct.pack("<QI12x", 600, 0)
     head = pdu(nvme.COMMAND, 72, 76 + BLOCK + 4, entry, offset=76, flags=3)
     right, data = nvme.crc32c(head), b"x" * BLOCK

@@ -5,6 +5,7 @@ pub mod endurance;
 pub mod fdp;
 pub mod histogram;
 pub mod jobs;
+pub mod life;
 pub mod lifetime;
 pub mod operations;
 pub mod profile;

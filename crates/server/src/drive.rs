@@ -92,6 +92,13 @@ impl<'a> Drive<'a> {
         }
     }
 
+    /// [`Served::note_controller`], except for a broken drive; the next write reports errors of the image.
+    pub fn note_controller(&self, powered_s: u64, error_entries: u64) {
+        if let Ok(mut state) = self.state.lock() {
+            let _ = state.served.note_controller(powered_s, error_entries);
+        }
+    }
+
     /// Prefetches the memory of `requests`, at most [`EXPECTED`], which are served next.
     pub fn expect(&self, requests: &[Request]) {
         if let Ok(mut state) = self.state.lock() {

@@ -39,6 +39,11 @@ impl Engine<'_> {
         either!(self, drive => drive.look(look));
     }
 
+    /// Notes seconds of this service and failed commands of its NVMe hosts in the book of the drive's life.
+    pub fn note_controller(&self, powered_s: u64, error_entries: u64) {
+        either!(self, drive => drive.note_controller(powered_s, error_entries));
+    }
+
     /// Refuses every later request.
     pub fn end(&self) {
         either!(self, drive => drive.end());

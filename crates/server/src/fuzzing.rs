@@ -175,7 +175,7 @@ pub fn subsystem(size: usize) -> Subsystem {
         others: Vec::new(),
         advertised: None,
     };
-    let facts = Facts::new("array", size as u64, 4096, true, &wanted, 1);
+    let facts = Facts::new("array", size as u64, 4096, true, &wanted, [1; 16]);
     Subsystem::new(facts, &wanted).expect("the name is well-formed")
 }
 

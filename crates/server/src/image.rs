@@ -3,9 +3,11 @@
 //! Bytes are read and written in place through the page cache of the system, which survives the end of the process. A
 //! lock keeps other servers away until then. Linux gives erased space back as holes.
 
+use crate::identity;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use palimpsest_lab::error::{Error, Result};
+use palimpsest_lab::metrics::life::Life;
 use palimpsest_lab::nand::image::Medium;
 use palimpsest_lab::nand::image::inspect::{Figures, Look, inspect};
 use palimpsest_lab::nand::image::layout::{MAGIC, PAGE};
@@ -90,6 +92,11 @@ impl ImageFile {
             }
             Err((_, error)) => Err(cannot(path, &error.into())),
         }
+    }
+
+    /// The UUID of the drive in the image; `None` in a new image, and in one of a version without.
+    pub fn uuid(&self) -> Option<[u8; 16]> {
+        find(self).ok().map(|(found, _)| found.header.uuid).filter(|&uuid| uuid != [0; 16])
     }
 
     fn taken(&self) -> io::Result<u64> {
@@ -183,6 +190,7 @@ pub fn info(path: &Path) -> Result<Value> {
     let io = |error: io::Error| cannot(path, &error);
     let drive = &resolved.drive;
     let life = figures.life.unwrap_or_default();
+    let book = Life::of(&life, &drive.geometry, &drive.physical);
     let blocks = drive.geometry.blocks();
     Ok(json!({
         "image": path.display().to_string(),
@@ -191,12 +199,13 @@ pub fn info(path: &Path) -> Result<Value> {
         "ftl": drive.ftl.name,
         "part": drive.part.name,
         "seed": found.header.seed,
+        "uuid": (found.header.uuid != [0; 16]).then(|| identity::text_of(&found.header.uuid)),
         "configuration_hash": format!("{:016x}", found.header.hash),
         "drive_bytes": drive.logical_bytes(),
         "flash_bytes": drive.geometry.pages() * u64::from(drive.geometry.page_bytes()),
         "written": {
-            "host_bytes": life.host_written,
-            "host_read_bytes": life.host_read,
+            "host_bytes": book.host_bytes_written,
+            "host_read_bytes": book.host_bytes_read,
             "stored_bytes": figures.bytes,
             "programmed_pages": figures.pages,
             "used_blocks": figures.blocks_used,
@@ -210,6 +219,7 @@ pub fn info(path: &Path) -> Result<Value> {
             "rated_erases": drive.part.endurance,
             "bad_blocks": figures.bad_blocks,
         },
+        "life": book,
         "drive_ns": life.clock,
         "services": life.services,
         "broken_off": life.broken_off,

@@ -8,9 +8,9 @@
 //! [`serve`] is the entry. [`request`] holds the requests of every protocol. [`wire`] has the numbers of the NBD
 //! protocol, [`handshake`] and [`transmission`] the two phases over any stream, [`nbd`] a client; [`nvme`](mod@nvme)
 //! is the other protocol. [`drive`] is the drive behind a lock, [`timed`] the drive with a clock, [`outbox`] the
-//! replies. [`listen`] has the sockets, [`patience`] the limits of clients, [`page`] the live figures. [`attach`] makes
-//! the block device, [`mount`](mod@mount) the file system, `crash` a recorded file. Sockets, threads, wall clocks and
-//! files written in place are in this crate only. For Unix.
+//! replies, [`identity`] its names. [`listen`] has the sockets, [`patience`] the limits of clients, [`page`] the live
+//! figures. [`attach`] makes the block device, [`mount`](mod@mount) the file system, `crash` a recorded file. Sockets,
+//! threads, wall clocks and files written in place are in this crate only. For Unix.
 
 pub mod attach;
 pub mod beside;
@@ -21,6 +21,7 @@ pub mod drive;
 pub mod engine;
 pub mod fuzzing;
 pub mod handshake;
+pub mod identity;
 pub mod image;
 pub mod input;
 pub mod listen;
@@ -42,6 +43,7 @@ use clock::Clock;
 use drive::Drive;
 use engine::Engine;
 use handshake::Export;
+use identity::Claim;
 use image::ImageFile;
 use listen::{Listener, Service};
 use nvme::{Facts, Subsystem};
@@ -120,12 +122,15 @@ pub fn serve(
         true => ControlFlow::Continue(()),
         false => ask(Some(progress)),
     };
-    let image = (settings.image.as_deref(), settings.image_sync);
+    let image = settings.image.as_deref().map(|path| Image::open(resolved, path, settings.image_sync)).transpose()?;
+    let uuid = image.as_ref().map_or_else(identity::fresh, |image| image.keep.uuid);
+    let _claim = settings.nvme.as_ref().map(|wanted| Claim::new(&Subsystem::name_of(&uuid, wanted))).transpose()?;
     let mut served = open_drive(resolved, options, image, settings.nvme.is_some(), say, &mut watcher)?;
+    served.note_controller(0, 0)?;
     record.into_iter().for_each(|recorder| served.record(recorder));
     serving.store(true, Ordering::Relaxed);
     let (name, bytes) = (resolved.drive.name.clone(), served.bytes());
-    let subsystem = settings.nvme.as_ref().map(|wanted| subsystem(&served, &name, options.seed, wanted)).transpose()?;
+    let subsystem = settings.nvme.as_ref().map(|wanted| subsystem(&served, &name, uuid, wanted)).transpose()?;
     listeners.0.iter().chain(&page).try_for_each(Listener::start).map_err(|error| {
         Error::input("--listen", format!("{error}; another program has taken the place meanwhile; expected a free one"))
     })?;
@@ -175,15 +180,16 @@ pub fn serve(
         status
     })?;
     let served = begin.elapsed();
+    service.note_controller();
     Ok(Ended { outcome: service.drive.finish()?, served, status })
 }
 
 /// The subsystem `wanted` with the drive as the namespace.
-fn subsystem(served: &Served<'_>, name: &str, seed: u64, wanted: &nvme::Wanted) -> Result<Subsystem> {
+fn subsystem(served: &Served<'_>, name: &str, uuid: [u8; 16], wanted: &nvme::Wanted) -> Result<Subsystem> {
     let trims_last = !served.may_lose_power();
-    let facts = Facts::new(name, served.bytes(), served.unit_bytes(), trims_last, wanted, seed);
+    let facts = Facts::new(name, served.bytes(), served.unit_bytes(), trims_last, wanted, uuid);
     let (events, _) = served.placement_events().unwrap_or_default();
-    Ok(Subsystem::new(facts.of_layer(served)?, wanted)?.after(events))
+    Ok(Subsystem::new(facts.of_layer(served)?, wanted)?.after(events, served.life().unwrap_or_default()))
 }
 
 /// Prints how hosts connect, and a warning if other machines can.
@@ -218,6 +224,7 @@ fn until_its_end(
 ) -> Result<Option<i32>> {
     let mut beside = run.map(|run| Beside::start(run, uris, attached.as_ref())).transpose()?;
     while !service.wait(ASK_EVERY) && ask().is_continue() {
+        service.note_controller();
         if let Some(ended) = beside.as_mut().and_then(Beside::ended) {
             return Ok(ended);
         }
@@ -228,25 +235,39 @@ fn until_its_end(
     Ok(None)
 }
 
+/// The opened file of an image.
+struct Image {
+    keep: Keep,
+    since: Instant,
+}
+
+impl Image {
+    /// Opens the image of the drive of `resolved` at `path`, a new one if there is none.
+    fn open(resolved: &Resolved, path: &Path, syncs: bool) -> Result<Self> {
+        let (since, name) = (Instant::now(), path.display().to_string());
+        let (file, is_new) = ImageFile::open(path, Some(length_of(resolved)?))?;
+        let uuid = file.uuid().unwrap_or_else(identity::fresh);
+        Ok(Image { keep: Keep { medium: Box::new(file), name, is_new, syncs, uuid }, since })
+    }
+}
+
 fn open_drive<'a>(
     resolved: &'a Resolved,
     options: &'a Options,
-    (image, syncs): (Option<&Path>, bool),
+    image: Option<Image>,
     takes_zones: bool,
     say: &dyn Fn(&str),
     watcher: Watcher<'a>,
 ) -> Result<Served<'a>> {
     let open = if takes_zones { Served::keep_zoned } else { Served::keep };
-    let Some(path) = image else { return open(resolved, options, None, watcher) };
-    let (begin, name) = (Instant::now(), path.display().to_string());
-    let (file, is_new) = ImageFile::open(path, Some(length_of(resolved)?))?;
-    let keep = Keep { medium: Box::new(file), name: name.clone(), is_new, syncs };
+    let Some(Image { keep, since }) = image else { return open(resolved, options, None, watcher) };
+    let name = keep.name.clone();
     let served = open(resolved, options, Some(keep), watcher)?;
     say(&match served.mounted() {
         None => format!("{name}: a new image"),
         Some(found) => {
             let how = if found.ended_well { "ended well" } else { "was interrupted" };
-            let (pages, took) = (found.pages, begin.elapsed().as_secs_f64());
+            let (pages, took) = (found.pages, since.elapsed().as_secs_f64());
             format!("{name}: the previous service {how}; {pages} written pages recovered in {took:.3} s")
         }
     });

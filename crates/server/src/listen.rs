@@ -1,7 +1,8 @@
 //! Sockets: one thread accepts for each, and each client has one thread.
 //!
 //! If all places are taken, a new client displaces a client in the handshake, else the client that has been idle for
-//! longest. A socket in the file system is for this user alone (mode 0600). Ignored: further access control.
+//! longest. The place is free when the thread of the displaced client has ended, so that places bound threads and
+//! descriptors. A socket in the file system is for this user alone (mode 0600). Ignored: further access control.
 
 use crate::drive::Witness;
 use crate::engine::Engine;
@@ -31,6 +32,9 @@ const MOST_CLIENTS: usize = 64;
 
 /// Idle time for which a client that finished the handshake keeps the place.
 const GRACE: Duration = Duration::from_secs(1);
+
+/// Wait for the thread of a displaced client, whose connection has ended in both directions.
+const LEAVE: Duration = Duration::from_secs(1);
 
 /// Time that clients have for their last replies when the service ends.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -182,8 +186,8 @@ impl Place {
 
     /// Opens the hidden socket, for this user alone.
     fn bind(self) -> io::Result<(UnixListener, Self)> {
-        if self.is_taken() {
-            return Err(io::ErrorKind::AddrInUse.into());
+        if let Some(why) = self.taken() {
+            return Err(why.into());
         }
         self.hidden.parent().map_or(Ok(()), |folder| std::fs::DirBuilder::new().mode(0o700).create(folder))?;
         let bound = UnixListener::bind(&self.hidden).and_then(|listener| {
@@ -197,17 +201,20 @@ impl Place {
         Ok((bound?, self))
     }
 
-    /// Whether a server takes clients at the path, or another kind of file is there.
-    fn is_taken(&self) -> bool {
-        let Ok(found) = std::fs::symlink_metadata(&self.path) else { return false };
+    /// Why the path is taken: a server takes clients there, or another kind of file exists.
+    fn taken(&self) -> Option<io::ErrorKind> {
+        let found = std::fs::symlink_metadata(&self.path).ok()?;
+        if !found.file_type().is_socket() {
+            return Some(io::ErrorKind::AlreadyExists);
+        }
         let is_refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
-        !found.file_type().is_socket() || !UnixStream::connect(&self.path).is_err_and(is_refused)
+        (!UnixStream::connect(&self.path).is_err_and(is_refused)).then_some(io::ErrorKind::AddrInUse)
     }
 
     /// Moves the hidden socket to the path; replaces a socket without a server.
     fn publish(&self) -> io::Result<()> {
         match std::fs::hard_link(&self.hidden, &self.path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && !self.is_taken() => {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && self.taken().is_none() => {
                 std::fs::remove_file(&self.path)?;
                 std::fs::hard_link(&self.hidden, &self.path)?;
             }
@@ -228,6 +235,8 @@ impl Place {
 struct Client {
     hang_up: Box<dyn Fn(bool) + Send>,
     idle: Idle,
+    /// Whether another client gets the place.
+    is_displaced: bool,
 }
 
 impl Client {
@@ -238,6 +247,7 @@ impl Client {
 
 impl Shown for Service<'_> {
     fn look(&self, look: &mut dyn FnMut(&Served<'_>)) {
+        self.note_controller();
         self.drive.look(look);
     }
 
@@ -261,6 +271,8 @@ pub struct Service<'a> {
     once: bool,
     /// Connected clients, by number.
     connected: Mutex<BTreeMap<u64, Client>>,
+    /// A client has left the list.
+    left: Condvar,
     /// Whether the service must end.
     ending: Mutex<bool>,
     changed: Condvar,
@@ -275,6 +287,7 @@ pub struct Service<'a> {
     /// Memory for large requests and replies.
     pub(crate) budget: Arc<Budget>,
     log: Log,
+    begin: Instant,
     say: &'a (dyn Fn(&str) + Sync),
 }
 
@@ -293,6 +306,7 @@ impl<'a> Service<'a> {
             nvme: None,
             once,
             connected: Mutex::default(),
+            left: Condvar::new(),
             ending: Mutex::new(false),
             changed: Condvar::new(),
             using: AtomicUsize::new(0),
@@ -301,6 +315,7 @@ impl<'a> Service<'a> {
             timeout,
             budget: Budget::new(BUDGET),
             log: Log::default(),
+            begin: Instant::now(),
             say,
         }
     }
@@ -351,6 +366,12 @@ impl<'a> Service<'a> {
         self.log.say(line, &self.say);
     }
 
+    /// Completes the book of the drive's life.
+    pub(crate) fn note_controller(&self) {
+        let errors = self.nvme.as_ref().map_or(0, Subsystem::new_errors);
+        self.drive.note_controller(self.begin.elapsed().as_secs(), errors);
+    }
+
     /// Makes the service end.
     pub fn stop(&self) {
         *self.ending() = true;
@@ -383,15 +404,25 @@ impl<'a> Service<'a> {
         if clients.len() < MOST_CLIENTS {
             return true;
         }
-        let idle = clients.iter().filter_map(|(&number, client)| Some((client.idle()?, number)));
         let may_leave = |(is_client, since): (bool, Instant)| !is_client || since.elapsed() >= GRACE.min(self.timeout);
-        match idle.min().filter(|&(idle, _)| may_leave(idle)) {
-            Some((_, number)) => {
-                clients.remove(&number).into_iter().for_each(|client| (client.hang_up)(false));
-                true
-            }
-            None => false,
+        let idle = clients.values_mut().filter(|client| !client.is_displaced);
+        let idle = idle.filter_map(|client| Some((client.idle().filter(|&idle| may_leave(idle))?, client)));
+        if let Some((_, client)) = idle.min_by_key(|&(idle, _)| idle) {
+            client.is_displaced = true;
+            // A client that takes no reply would hold the thread in a write.
+            (client.hang_up)(true);
         }
+        let is_full = |clients: &mut BTreeMap<u64, Client>| {
+            clients.len() >= MOST_CLIENTS && clients.values().any(|client| client.is_displaced)
+        };
+        let waited = self.left.wait_timeout_while(clients, LEAVE, is_full);
+        waited.unwrap_or_else(PoisonError::into_inner).0.len() < MOST_CLIENTS
+    }
+
+    /// Frees the place of client `number`.
+    fn remove(&self, number: u64) {
+        self.clients().remove(&number);
+        self.left.notify_all();
     }
 }
 
@@ -484,21 +515,25 @@ fn accept_from<'s>(
     }
 }
 
-fn admit<'s>(service: &'s Service<'_>, scope: &'s Scope<'s, '_>, stream: Socket, client: &str) -> io::Result<()> {
+fn admit<'s>(service: &'s Service<'_>, scope: &'s Scope<'s, '_>, mut stream: Socket, client: &str) -> io::Result<()> {
     let (since, number) = (service.drive.power_cuts(), service.number());
+    stream.limit_writes(service.timeout)?;
     let (another, third) = (stream.another()?, stream.another()?);
     let idle = Idle::default();
-    let mut stream = Patient::new(stream, service.timeout, Arc::clone(&service.budget), Arc::clone(&idle))?;
-    service.clients().insert(number, Client { hang_up: Box::new(move |whole| another.hang_up(whole)), idle });
+    let stream = Patient::new(stream, service.timeout, Arc::clone(&service.budget), Arc::clone(&idle));
+    let hang_up = Box::new(move |whole| another.hang_up(whole));
+    service.clients().insert(number, Client { hang_up, idle, is_displaced: false });
     let client = client.to_owned();
     let spawned = std::thread::Builder::new().spawn_scoped(scope, move || {
         let _gone = Gone { service, number };
+        // The descriptors close before the place is free.
+        let mut stream = stream;
         if let Err(fault) = service.attend(&mut stream, Connected { number, since, socket: third }) {
             service.log(&format!("client {client}: {fault}; connection closed"));
         }
     });
     if spawned.is_err() {
-        service.clients().remove(&number);
+        service.remove(number);
     }
     if *service.ending() {
         // `hang_up` may have run before this client was in the list.
@@ -515,6 +550,6 @@ struct Gone<'s, 'a> {
 
 impl Drop for Gone<'_, '_> {
     fn drop(&mut self) {
-        self.service.clients().remove(&self.number);
+        self.service.remove(self.number);
     }
 }

@@ -37,6 +37,7 @@ pub mod zones;
 
 use crate::drive::Bytes;
 use crate::engine::Engine;
+use crate::identity;
 use crate::input::{Input, Large};
 use crate::listen::{Connected, Service};
 use crate::outbox::Outbox;
@@ -55,7 +56,7 @@ use namespaces::Namespaces;
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::ftl::PlacementEvents;
 use palimpsest_lab::log::Identifiers;
-use palimpsest_lab::rng::{Rng, mix};
+use palimpsest_lab::metrics::life::Life;
 use queue::{Completions, Queue};
 use reservations::Reservations;
 use sanitize::Sanitize;
@@ -74,10 +75,13 @@ pub const MOST_TRANSFER: u32 = 1 << 20;
 /// Memory of writes that wait for data, for all hosts, beside one write of each queue.
 const TRANSFERS: u64 = 64 << 20;
 
+/// Numbers of controllers: 1 to FFEFh, the others are reserved.
+const MOST_CONTROLLERS: u64 = 0xFFEF;
+
 /// The wanted subsystem.
 #[derive(Debug, Clone)]
 pub struct Wanted {
-    /// Name of the subsystem; `None` names it after the drive.
+    /// Name of the subsystem; `None` names it after the UUID of the drive.
     pub nqn: Option<String>,
     /// Names of the hosts that may connect; empty for all.
     pub hosts: Vec<String>,
@@ -115,13 +119,11 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// The namespace of a drive of `bytes` bytes.
-    pub fn new(name: &str, bytes: u64, unit_bytes: u64, trims_last: bool, wanted: &Wanted, seed: u64) -> Self {
-        // Another subsystem has another identity.
-        let named = wanted.nqn.iter().flat_map(|nqn| nqn.bytes()).chain(name.bytes());
-        let mut rng = Rng::new(named.fold(seed, |seed, byte| mix(seed ^ u64::from(byte))), bytes);
-        let uuid = random_uuid(&mut rng);
-        let serial = uuid[..10].iter().map(|byte| format!("{byte:02x}")).collect();
+    /// The namespace of the drive `uuid` of `bytes` bytes.
+    pub fn new(name: &str, bytes: u64, unit_bytes: u64, trims_last: bool, wanted: &Wanted, uuid: [u8; 16]) -> Self {
+        // A copy of an image under another name is another drive.
+        let uuid = wanted.nqn.as_deref().map_or(uuid, |nqn| identity::derived(&uuid, nqn));
+        let serial = identity::serial_of(&uuid);
         Facts {
             blocks: bytes / u64::from(wanted.block_bytes),
             block_bytes: wanted.block_bytes,
@@ -154,16 +156,6 @@ impl Facts {
     }
 }
 
-/// A random UUID (RFC 9562, version 4).
-fn random_uuid(rng: &mut Rng) -> [u8; 16] {
-    let mut uuid = [0; 16];
-    uuid[..8].copy_from_slice(&rng.next_u64().to_be_bytes());
-    uuid[8..].copy_from_slice(&rng.next_u64().to_be_bytes());
-    uuid[6] = uuid[6] & 0x0F | 0x40;
-    uuid[8] = uuid[8] & 0x3F | 0x80;
-    uuid
-}
-
 /// The subsystem that hosts see.
 pub struct Subsystem {
     pub nqn: String,
@@ -189,6 +181,10 @@ pub struct Subsystem {
     /// Memory of writes that wait for data.
     transfers: Arc<Budget>,
     begin: Instant,
+    /// The life of the drive before this service.
+    before: Life,
+    /// Entries of error logs over the life of the drive.
+    errors: Arc<AtomicU64>,
     /// Events of reclaim unit handles.
     placement: Mutex<placement::Events>,
     /// Zones that the drive has changed, as far as reported to hosts.
@@ -196,13 +192,17 @@ pub struct Subsystem {
 }
 
 impl Subsystem {
+    /// The wanted name of the subsystem, or one for the drive `uuid`.
+    pub fn name_of(uuid: &[u8; 16], wanted: &Wanted) -> String {
+        wanted.nqn.clone().unwrap_or_else(|| identity::nqn_of(uuid))
+    }
+
     /// The subsystem `wanted` with its namespaces.
     ///
     /// # Errors
     /// [`Error::Input`] for a malformed name, and for namespaces that the drive has no room for.
     pub fn new(facts: Facts, wanted: &Wanted) -> Result<Self> {
-        let default = || format!("nqn.2026-11.org.palimpsest:{}", facts.serial);
-        let nqn = wanted.nqn.clone().unwrap_or_else(default);
+        let nqn = Self::name_of(&facts.uuid, wanted);
         let others = wanted.others.iter().map(|(name, _)| name);
         for name in wanted.hosts.iter().chain([&nqn]).chain(others) {
             let is_name = name.starts_with("nqn.") && name.len() < 224 && !name.contains(char::is_whitespace);
@@ -231,15 +231,23 @@ impl Subsystem {
             warned_of_spare: AtomicBool::new(false),
             transfers: Budget::new(TRANSFERS),
             begin: Instant::now(),
+            before: Life::default(),
+            errors: Arc::default(),
             placement: Mutex::default(),
             changed_zones: AtomicU64::new(0),
         })
     }
 
-    /// The subsystem of a drive that has counted `events` of reclaim unit handles before.
+    /// The subsystem of a drive that has counted `events` of reclaim unit handles before, after the life `before`.
     #[must_use]
-    pub fn after(self, events: PlacementEvents) -> Self {
-        Subsystem { placement: Mutex::new(placement::Events::new(events)), ..self }
+    pub fn after(self, events: PlacementEvents, before: Life) -> Self {
+        let errors = Arc::new(AtomicU64::new(before.error_log_entries));
+        Subsystem { placement: Mutex::new(placement::Events::new(events)), before, errors, ..self }
+    }
+
+    /// Entries of error logs in this service.
+    pub fn new_errors(&self) -> u64 {
+        self.errors.load(Ordering::Relaxed) - self.before.error_log_entries
     }
 
     fn placement(&self) -> MutexGuard<'_, placement::Events> {
@@ -274,9 +282,9 @@ impl Subsystem {
         change(&mut self.saved.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whole hours since the drive is served.
+    /// Whole hours for which the drive was served in its life.
     pub fn hours(&self) -> u64 {
-        self.begin.elapsed().as_secs() / 3600
+        (self.before.powered_s + self.begin.elapsed().as_secs()) / 3600
     }
 
     /// Milliseconds of the timestamp, and whether a host set it.
@@ -334,11 +342,14 @@ impl Subsystem {
         self.hosts.is_empty() || self.hosts.iter().any(|allowed| allowed == host)
     }
 
-    /// A new controller; `None` if there is no free number.
+    /// A new controller; `None` if there is no free number. Numbers begin at a place of the drive's own, because a host
+    /// takes controllers with equal numbers for one.
     pub(crate) fn add(&self, host: Host, is_discovery: bool) -> Option<Arc<Controller>> {
         let mut all = self.controllers();
-        let id = (1..0xFFF0).find(|id| !all.contains_key(id))?;
-        let controller = Arc::new(Controller::new(id, host, is_discovery));
+        let first = identity::number_of(&self.facts.uuid);
+        let id = (0..MOST_CONTROLLERS).map(|at| 1 + ((first + at) % MOST_CONTROLLERS) as u16);
+        let id = id.into_iter().find(|id| !all.contains_key(id))?;
+        let controller = Arc::new(Controller::new(id, host, is_discovery, Arc::clone(&self.errors)));
         if let Some(saved) = self.with_saved(|saved| saved.get(&controller.host.name).cloned()) {
             controller.with_features(|features| *features = saved);
         }

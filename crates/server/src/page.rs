@@ -149,15 +149,19 @@ pub(crate) fn smart(figures: &Value) -> Value {
     let units = |bytes: &Value| bytes.as_u64().unwrap_or(0).div_ceil(512_000);
     let endurance = figures["config"]["part"]["endurance"].as_f64().filter(|&cycles| cycles > 0.0);
     let used = endurance.map(|cycles| figures["lifetime"]["mean_erases"].as_f64().unwrap_or(0.0) / cycles * 100.0);
-    let worn_out = figures["lifetime"]["worn_out"] == true;
+    let (worn_out, life) = (figures["lifetime"]["worn_out"] == true, &figures["life"]);
     json!({
         "critical_warning": if worn_out { 8 } else { 0 },
         "percent_used": used.map(|used| used.min(255.0) as u64),
-        "data_units_read": units(&figures["host"]["bytes_read"]),
-        "data_units_written": units(&figures["host"]["bytes_written"]),
-        "host_read_commands": figures["requests"]["read"],
-        "host_write_commands": figures["requests"]["write"],
-        "unsafe_shutdowns": figures["power"]["cuts"].as_u64().unwrap_or(0),
+        "data_units_read": units(&life["host_bytes_read"]),
+        "data_units_written": units(&life["host_bytes_written"]),
+        "host_read_commands": life["reads"],
+        "host_write_commands": life["writes"],
+        "power_cycles": life["power_cycles"],
+        "power_on_hours": life["powered_s"].as_u64().unwrap_or(0) / 3600,
+        "unsafe_shutdowns": life["unsafe_shutdowns"],
+        "media_errors": life["media_errors"],
+        "num_err_log_entries": life["error_log_entries"],
         "retired_blocks": figures["lifetime"]["retired_blocks"],
         "write_amplification": figures["write_amplification"],
     })

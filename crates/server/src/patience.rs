@@ -130,13 +130,12 @@ impl Write for Replying {
 }
 
 impl Patient {
-    /// A new connection, in the handshake.
-    pub fn new(socket: Socket, timeout: Duration, budget: Arc<Budget>, idle: Idle) -> io::Result<Self> {
-        socket.limit_writes(timeout)?;
+    /// A new connection with limited writes, in the handshake.
+    pub fn new(socket: Socket, timeout: Duration, budget: Arc<Budget>, idle: Idle) -> Self {
         let now = Instant::now();
         *lock(&idle) = Some((false, now));
         let until = Some(now + timeout);
-        Ok(Patient { socket, timeout, budget, share: None, idle, until, waits: false, stays: false, limited: false })
+        Patient { socket, timeout, budget, share: None, idle, until, waits: false, stays: false, limited: false }
     }
 
     /// Calls `read` within the client's time limit.

@@ -142,6 +142,13 @@ impl<'a> Timed<'a> {
         }
     }
 
+    /// [`Served::note_controller`], except for a broken drive; the next write reports errors of the image.
+    pub fn note_controller(&self, powered_s: u64, error_entries: u64) {
+        if let Ok(mut state) = self.state.lock() {
+            let _ = state.served.note_controller(powered_s, error_entries);
+        }
+    }
+
     /// Refuses every later request.
     pub fn end(&self) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).ending = true;

@@ -26,7 +26,7 @@ pub mod trims;
 use super::generations::Change;
 use super::{Flash, Halt, Nand, SubpageMask, TORN};
 use crate::units::Nanos;
-use layout::{Layout, Life, Shape};
+use layout::{Counters, Layout, Life, Shape};
 use record::{BlockMark, PageRecord, Stored, SubpageRecord, check_of, page_term, term};
 use std::collections::VecDeque;
 use std::io;
@@ -270,12 +270,29 @@ impl Nand {
         self.payload.image.is_some()
     }
 
-    /// Adds bytes of the host to the figures of the image.
-    pub fn note_host(&mut self, written: u64, read: u64) {
+    /// The figures of the image; `None` without an image.
+    pub fn kept_life(&self) -> Option<Life> {
+        self.payload.image.as_ref().map(|image| image.life)
+    }
+
+    /// Sets the counters of the image, which the next write to the image stores.
+    pub fn note_counters(&mut self, counters: Counters) {
         if let Some(image) = &mut self.payload.image {
-            image.life.host_written += written;
-            image.life.host_read += read;
+            image.life.counters = counters;
         }
+    }
+
+    /// Stores the counters now. If a crash of the machine must lose nothing, the next flush stores them, because both
+    /// places of the figures must be those of a flush.
+    ///
+    /// # Errors
+    /// [`Halt::Image`].
+    pub fn commit_counters(&mut self) -> Flash<()> {
+        match &mut self.payload.image {
+            Some(image) if !image.syncs && image.life.counters != image.life_written.counters => image.write_life(),
+            _ => Ok(()),
+        }
+        .map_err(broken)
     }
 
     /// Sets the time of the drive, for ages of data after the image is opened again.

@@ -41,6 +41,9 @@ pub struct Summary {
     pub energy_uj: Energy,
     pub power_w: super::recorder::Watts,
     pub lifetime: Lifetime,
+    /// The book of all services of a served drive; absent in runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub life: Option<super::life::Life>,
     pub endurance: Endurance,
     pub power: Option<Power>,
     pub checkpoint: Option<Checkpoint>,

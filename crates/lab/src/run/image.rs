@@ -11,13 +11,11 @@ use super::Session;
 use crate::config::{ReadFile, Resolved, resolve};
 use crate::layers::find_layer;
 use palimpsest_flash::error::{Error, Result};
-use palimpsest_flash::geometry::RequestKind;
 use palimpsest_flash::nand::Nand;
 use palimpsest_flash::nand::image::Medium;
 use palimpsest_flash::nand::image::layout::{Header, Layout, TEXT_MOST, VERSION};
 use palimpsest_flash::nand::image::mount::{Fault, Found, Mounted, find};
-use palimpsest_flash::units::SECTOR_BYTES;
-use palimpsest_sim::drive::{Command, explain};
+use palimpsest_sim::drive::explain;
 use palimpsest_workload::settings::Acknowledge;
 use std::fmt::Write;
 
@@ -31,6 +29,8 @@ pub struct Keep {
     pub is_new: bool,
     /// Whether flushed data must survive a crash of the machine.
     pub syncs: bool,
+    /// Identity of the drive, unless the image has one.
+    pub uuid: [u8; 16],
 }
 
 /// Settings of a drive that acknowledges programs instead of writes to a protected buffer.
@@ -120,7 +120,7 @@ pub fn wrong(name: &str, fault: &Fault) -> Error {
     Error::input(name, fault.to_string())
 }
 
-fn header_of(resolved: &Resolved, seed: u64, nand: &Nand, text: &str) -> Header {
+fn header_of(resolved: &Resolved, nand: &Nand, text: &str, (seed, uuid): (u64, [u8; 16])) -> Header {
     Header {
         version: VERSION,
         shape: nand.image_shape(),
@@ -129,6 +129,7 @@ fn header_of(resolved: &Resolved, seed: u64, nand: &Nand, text: &str) -> Header 
         hash: hash_of(resolved),
         text_bytes: text.len() as u32,
         text_check: crc32fast::hash(text.as_bytes()),
+        uuid,
     }
 }
 
@@ -170,7 +171,7 @@ impl Session<'_> {
     /// Stores the new drive in an image from now on, or loads the drive unless `keep` is empty. Returns the loaded
     /// contents.
     pub(super) fn keep_in(&mut self, resolved: &Resolved, keep: Keep) -> Result<Option<Mounted>> {
-        let Keep { medium, name, is_new, syncs } = keep;
+        let Keep { medium, name, is_new, syncs, uuid } = keep;
         // The ledger knows no operations of earlier services.
         self.drive.io.ledger = None;
         if !self.drive.surface.is_files() {
@@ -182,17 +183,20 @@ impl Session<'_> {
             if text.len() as u64 > TEXT_MOST {
                 return Err(Error::input(&name, "the configuration is too long for an image; expected a shorter one"));
             }
-            let header = header_of(resolved, self.options.seed, nand, &text);
+            let header = header_of(resolved, nand, &text, (self.options.seed, uuid));
             nand.begin_image(medium, &header, &text, syncs).map_err(|fault| wrong(&name, &fault))?;
             return Ok(None);
         }
-        let (found, _) = find(medium.as_ref()).map_err(|fault| wrong(&name, &fault))?;
+        let (mut found, _) = find(medium.as_ref()).map_err(|fault| wrong(&name, &fault))?;
         check_same(&found, resolved, self.options.seed, &name)?;
         if found.header.logical_subpages != resolved.drive.logical_subpages() {
             return Err(Error::input(
                 &name,
                 "the drive has another size than its configuration says; expected an image that nothing else wrote",
             ));
+        }
+        if found.header.uuid == [0; 16] {
+            found.header.uuid = uuid;
         }
         let mounted = nand.open_image(medium, &found.header, syncs).map_err(|fault| wrong(&name, &fault))?;
         self.drive.io.data_age = nand.kept_clock();
@@ -205,20 +209,6 @@ impl Session<'_> {
     pub(super) fn go_on_with_ages(&mut self) {
         let kept = self.drive.io.nand.kept_clock();
         self.drive.io.data_age = self.drive.io.data_age.max(kept);
-    }
-
-    /// Counts the completed `command` in the image; a flush, or a write with FUA, also flushes the image.
-    pub(super) fn note_in_image(&mut self, command: Command) -> Result<()> {
-        let now = self.drive.engine.now() + self.drive.io.data_age;
-        self.drive.io.nand.note_clock(now);
-        let (nand, bytes) = (&mut self.drive.io.nand, u64::from(command.extent.sectors) * SECTOR_BYTES);
-        match command.kind {
-            RequestKind::Write => nand.note_host(bytes, 0),
-            RequestKind::Read => nand.note_host(0, bytes),
-            RequestKind::Trim | RequestKind::Flush => {}
-        }
-        let is_durable = command.kind == RequestKind::Flush || command.directives.fua;
-        if is_durable { nand.flush_image().map_err(explain) } else { Ok(()) }
     }
 
     /// Closes the image after the service; nothing may be in flight.

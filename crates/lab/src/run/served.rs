@@ -10,6 +10,7 @@
 
 pub mod cuts;
 pub mod flight;
+mod life;
 pub mod live;
 pub mod saved;
 pub mod volume;
@@ -88,6 +89,7 @@ pub struct Served<'a> {
     /// Whether an image stores the drive.
     kept: bool,
     mounted: Option<Mounted>,
+    book: life::Book,
     /// Memory for the bytes of large writes.
     incoming: Incoming,
     /// The owner of the next requests that are served alone: their queue at the server.
@@ -185,6 +187,7 @@ impl<'a> Served<'a> {
         }
         let kept = keep.is_some();
         let mounted = keep.map(|keep| session.keep_in(resolved, keep)).transpose()?.flatten();
+        let book = life::Book::new(session.drive.io.nand.kept_life());
         if mounted.is_some() && options.precondition != precondition::Precondition::None {
             let what = "the image holds a drive that was served before; expected none, or a new image";
             return Err(Error::input("--precondition", what));
@@ -215,6 +218,7 @@ impl<'a> Served<'a> {
             record: None,
             kept,
             mounted,
+            book,
             incoming: Incoming::default(),
             owner: 0,
         })
@@ -446,9 +450,9 @@ impl<'a> Served<'a> {
         }
         session.tally(command);
         if self.kept {
-            session.note_in_image(command)?;
+            self.note_in_image(command)?;
         }
-        Ok(session.watch_one()?)
+        Ok(self.session.watch_one()?)
     }
 
     /// The status of the last request, if a drive with zones refused it. A power cut reads zones that may refuse, too.
@@ -515,14 +519,16 @@ impl<'a> Served<'a> {
         self.session.end_series();
         self.session.check()?;
         if self.kept {
-            self.session.close_image()?;
+            self.close_image()?;
         }
+        let life = self.life();
         let recorded = self.record.map(|Record { recorder, requests, ended, .. }| {
             ended.map_or_else(|| recorder.finish().map(|_| ()), Err).map_err(|error| (error, requests))
         });
         let read = summary::TraceRead::default();
         let options = &self.session.options;
         let mut outcome = summary::outcome(&self.resolved, &self.session, options, read, self.precondition);
+        outcome.summary.life = life;
         if let Some(Err((error, requests))) = recorded {
             outcome.summary.notes.push(format!("the record ends after {requests} requests: {error}"));
         }

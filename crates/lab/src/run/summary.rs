@@ -1,6 +1,7 @@
 //! The result of a run, from its counters. Ignored: the schema, which [`crate::metrics::summary`] defines.
 
 mod tenants;
+mod wear;
 
 use super::{Buckets, Detail, Fidelity, Histograms, Options, Outcome, Session, Utilization, Wear, registered};
 use crate::config::Resolved;
@@ -8,17 +9,15 @@ use crate::metrics::curve::Curve;
 use crate::metrics::endurance::{Load, endurance};
 use crate::metrics::fdp::{self, Fdp};
 use crate::metrics::histogram::Histogram;
-use crate::metrics::lifetime::{Measured, bytes_by_erases, projected_host_bytes, unsafe_after};
+use crate::metrics::lifetime::unsafe_after;
 use crate::metrics::operations::columns;
 use crate::metrics::recorder::Recorder;
 use crate::metrics::snapshots::Snapshots;
 use crate::metrics::summary::{
-    ByCause, Checkpoint, Energy, Flash, Gc, Host, Latencies, Latency, Lifetime, MappingBytes, Merge, Power,
-    Precondition, Promise, Rain, ReadAhead, ReadAmplification, Reliability, SCHEMA_VERSION, Sim, SingleLife, Summary,
-    Throughput,
+    ByCause, Checkpoint, Energy, Flash, Gc, Host, Latencies, Latency, MappingBytes, Merge, Power, Precondition,
+    Promise, Rain, ReadAhead, ReadAmplification, Reliability, SCHEMA_VERSION, Sim, Summary, Throughput,
 };
 use crate::metrics::zns::Zns;
-use palimpsest_flash::nand::Nand;
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::units::parse::{format_bytes, format_ratio};
 use palimpsest_flash::units::{Nanos, Picojoules};
@@ -92,13 +91,8 @@ pub(super) fn outcome(
     let data_bytes = io.data_bytes - io_before.data_bytes;
     let written = session.tally.host.bytes_written;
     let recorder = &session.recorder;
-    let measured = Measured {
-        host_bytes: written,
-        erases: flash.erases.saturating_sub(single_erases(session)),
-        reused_erases: session.drive.io.nand.counters().reused_erases - session.baseline.nand.reused_erases,
-        second_writes: (io.second_bytes - io_before.second_bytes) as f64 / data_bytes.max(1) as f64,
-    };
-    let life = lifetime(session, &figures, figures.safe_life, &measured);
+    let measured = wear::measured(session, flash.erases, data_bytes);
+    let life = wear::lifetime(session, &figures, figures.safe_life, &measured);
     let amplification = (written > 0).then(|| data_bytes as f64 / written as f64);
     let (tenants, tenancy) = tenants::tenants(session, (&trace.sections, &trace.volumes), timed, data_bytes);
     let unsafe_after = unsafe_after(&config.part, figures.safe_life, &measured);
@@ -137,6 +131,7 @@ pub(super) fn outcome(
         power_w: if timed && session.config.part.has_energies() { recorder.power() } else { Default::default() },
         endurance: endurance(&load(session, amplification, life.projected_host_bytes, timed.then_some(simulated))),
         lifetime: life,
+        life: None,
         checkpoint: checkpoint(session),
         rain: rain(session),
         fdp: fdp(session, &figures, &flash),
@@ -251,58 +246,6 @@ fn energy(session: &Session<'_>) -> Energy {
         reprogram: microjoules(part.e_reprogram > 0, nand.reprogram_energy, before.reprogram_energy),
         erase: microjoules(part.e_erase > 0, nand.erase_energy, before.erase_energy),
         total: microjoules(part.has_energies(), all(nand), all(before)),
-    }
-}
-
-/// Erases in the measured part of blocks that always hold one bit a cell.
-fn single_erases(session: &Session<'_>) -> u64 {
-    session.drive.io.nand.counters().single_erases - session.baseline.nand.single_erases
-}
-
-/// Number, mean, least and most erases of the blocks that always hold one bit a cell, or of the others.
-fn erases(nand: &Nand, single: bool) -> (u32, f64, u32, u32) {
-    let each = || (0..nand.geometry().blocks()).filter(|&block| nand.is_always_single(block) == single);
-    let (count, sum) = each().fold((0, 0u64), |(count, sum), block| (count + 1, sum + u64::from(nand.erases(block))));
-    // All blocks of a superblock are erased together, except on failed dies.
-    let members = nand.physical().blocks() / nand.geometry().blocks();
-    let is_whole = nand.has_stripes() && count == nand.geometry().blocks();
-    let sum = if is_whole { nand.sum_of_erases() } else { sum * u64::from(members) };
-    let count = count * members;
-    let all = || each().map(|block| nand.erases(block));
-    (count, sum as f64 / f64::from(count), all().min().unwrap_or(0), all().max().unwrap_or(0))
-}
-
-/// Wear of the fixed share of the fast cache.
-fn single_life(session: &Session<'_>, host_bytes: u64) -> Option<SingleLife> {
-    let nand = &session.drive.io.nand;
-    let endurance = nand.part().endurance_slc;
-    let (blocks, mean_erases, min_erases, max_erases) = erases(nand, true);
-    (blocks > 0).then(|| SingleLife {
-        blocks,
-        mean_erases,
-        min_erases,
-        max_erases,
-        worn: mean_erases / f64::from(endurance),
-        projected_host_bytes: bytes_by_erases(host_bytes, single_erases(session), endurance, blocks),
-    })
-}
-
-fn lifetime(session: &Session<'_>, figures: &LayerFigures, safe_life: f64, measured: &Measured) -> Lifetime {
-    let nand = &session.drive.io.nand;
-    let (blocks, mean_erases, min_erases, max_erases) = erases(nand, false);
-    let slc_fixed = single_life(session, measured.host_bytes);
-    let others = projected_host_bytes(nand.part(), blocks, safe_life, measured);
-    let fixed = slc_fixed.as_ref().and_then(|life| life.projected_host_bytes);
-    Lifetime {
-        mean_erases,
-        min_erases,
-        max_erases,
-        reused_erases: measured.reused_erases,
-        projected_host_bytes: others.into_iter().chain(fixed).min(),
-        retired_blocks: figures.retired_blocks,
-        host_bytes: session.tally.precondition_bytes + session.tally.host.bytes_written,
-        worn_out: session.worn_out.is_some(),
-        slc_fixed,
     }
 }
 

@@ -8,7 +8,7 @@ use crate::attach::device;
 use crate::beside::Beside;
 use crate::listen::Listener;
 use crate::page::{self, Shown};
-use crate::{ASK_EVERY, Ended, open_drive};
+use crate::{ASK_EVERY, Ended, Image, open_drive};
 use fuser::{Config, MountOption, Session, SessionACL};
 use palimpsest_lab::config::Resolved;
 use palimpsest_lab::error::{Error, Result};
@@ -21,7 +21,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Longest wait of a change for a commit.
@@ -49,8 +49,9 @@ pub fn mount(
         true => ControlFlow::Continue(()),
         false => ask(Some(progress)),
     };
-    let image = (settings.image.as_deref(), settings.image_sync);
+    let image = settings.image.as_deref().map(|path| Image::open(resolved, path, settings.image_sync)).transpose()?;
     let mut served = open_drive(resolved, options, image, false, say, &mut watcher)?;
+    served.note_controller(0, 0)?;
     record.into_iter().for_each(|recorder| served.record(recorder));
     mounted.store(true, Ordering::Relaxed);
     let volume = Mutex::new(Volume::open(served, &settings.scheme)?);
@@ -93,15 +94,24 @@ pub fn mount(
             let shown = Figures { volume: &volume, over };
             scope.spawn(move || page::run(page, wanted, &shown));
         }
-        let status = until_its_end(&volume, settings.run.as_deref(), &at, over, lost, &|| ask(None));
+        let asked = || {
+            lock(&volume).note_controller(begin.elapsed().as_secs());
+            ask(None)
+        };
+        let status = until_its_end(&volume, settings.run.as_deref(), &at, over, lost, &asked);
         if !over.load(Ordering::SeqCst) {
             device::end_mount(&at, &at, true, say);
         }
         status
     })?;
     let served = begin.elapsed();
-    let volume = volume.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut volume = volume.into_inner().unwrap_or_else(PoisonError::into_inner);
+    volume.note_controller(served.as_secs());
     Ok(Ended { outcome: volume.finish()?, served, status })
+}
+
+fn lock<'v, 'a>(volume: &'v Mutex<Volume<'a>>) -> MutexGuard<'v, Volume<'a>> {
+    volume.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 struct Figures<'s, 'a> {
@@ -111,7 +121,7 @@ struct Figures<'s, 'a> {
 
 impl Shown for Figures<'_, '_> {
     fn look(&self, look: &mut dyn FnMut(&Served<'_>)) {
-        look(self.volume.lock().unwrap_or_else(PoisonError::into_inner).served());
+        look(lock(self.volume).served());
     }
 
     /// The kernel is the only one.
@@ -165,7 +175,7 @@ fn until_its_end(
             return Ok(ended);
         }
         if committed.elapsed() >= COMMIT_EVERY {
-            let mut volume = volume.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut volume = lock(volume);
             if volume.filesystem().is_dirty() {
                 // The next request reports the error.
                 let losses = volume.losses();

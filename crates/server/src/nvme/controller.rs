@@ -11,7 +11,7 @@ use super::zones;
 use crate::outbox::Outbox;
 use crate::socket::Socket;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -81,7 +81,7 @@ impl Event {
 /// An entry of the error log.
 #[derive(Debug, Clone, Copy)]
 pub struct ErrorEntry {
-    /// Number of the error, from 1.
+    /// Number of the error over the life of the drive, from 1.
     pub count: u64,
     pub queue: u16,
     pub command: u16,
@@ -108,7 +108,6 @@ struct State {
     /// Asynchronous event requests in flight.
     requests: VecDeque<u16>,
     errors: VecDeque<ErrorEntry>,
-    error_count: u64,
     /// Connections of I/O queues.
     queues: BTreeMap<u16, Option<Socket>>,
     /// The admin queue; none after the end.
@@ -126,12 +125,15 @@ pub struct Controller {
     pub is_discovery: bool,
     /// Whether writes may stay in the volatile cache.
     write_cache: AtomicBool,
+    /// Entries of error logs of all controllers, over the life of the drive.
+    error_count: Arc<AtomicU64>,
     state: Mutex<State>,
 }
 
 impl Controller {
-    pub fn new(id: u16, host: Host, is_discovery: bool) -> Self {
-        Controller { id, host, is_discovery, write_cache: AtomicBool::new(true), state: Mutex::default() }
+    pub fn new(id: u16, host: Host, is_discovery: bool, error_count: Arc<AtomicU64>) -> Self {
+        let (write_cache, state) = (AtomicBool::new(true), Mutex::default());
+        Controller { id, host, is_discovery, write_cache, error_count, state }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -280,16 +282,14 @@ impl Controller {
     /// Adds a failed command to the error log.
     pub fn note_error(&self, queue: u16, command: u16, status: Status) {
         let mut state = self.state();
-        state.error_count += 1;
-        let count = state.error_count;
+        let count = self.error_count.fetch_add(1, Ordering::Relaxed) + 1;
         state.errors.push_front(ErrorEntry { count, queue, command, status });
         state.errors.truncate(ERROR_ENTRIES);
     }
 
-    /// The newest failed commands, newest first, and the number of all.
-    pub fn errors(&self) -> (Vec<ErrorEntry>, u64) {
-        let state = self.state();
-        (state.errors.iter().copied().collect(), state.error_count)
+    /// The newest failed commands, newest first.
+    pub fn errors(&self) -> Vec<ErrorEntry> {
+        self.state().errors.iter().copied().collect()
     }
 
     /// Takes an asynchronous event request.
@@ -424,7 +424,7 @@ mod tests {
     #[test]
     fn a_shutdown_is_complete_after_the_flush() {
         let host = || Host { name: "nqn.2026-11.org.example:host".into(), id: [0; 16] };
-        let drive = Controller::new(1, host(), false);
+        let drive = Controller::new(1, host(), false, Arc::default());
         let enabled = ENABLED | 6 << 16 | 4 << 20;
         assert!(!drive.configure(enabled));
         assert!(drive.configure(enabled | 1 << 14), "the shutdown begins");
@@ -432,7 +432,7 @@ mod tests {
         assert!(!drive.is_ready());
         drive.flushed();
         assert_eq!(drive.status() & SHUTDOWN, SHUT_DOWN);
-        let discovery = Controller::new(2, host(), true);
+        let discovery = Controller::new(2, host(), true, Arc::default());
         discovery.configure(enabled);
         discovery.configure(enabled | 1 << 14);
         assert_eq!(discovery.status() & SHUTDOWN, SHUT_DOWN);

@@ -1,8 +1,8 @@
 //! Log pages, whose figures are those of the simulated drive.
 //!
 //! Sources: NVM Express Base Specification 2.0, section 5.16; OCP Datacenter NVMe SSD Specification 2.0, section 4.8.6
-//! (log page C0). Counters begin when the drive is served, as in the result. Ignored: controller busy time, telemetry;
-//! their fields are zero.
+//! (log page C0). Counters cover the life of the drive, as section `life` of the result does. Ignored: controller busy
+//! time, telemetry; their fields are zero.
 
 use super::admin::Context;
 use super::controller::Controller;
@@ -130,8 +130,8 @@ pub fn log(wanted: &Wanted, command: &Command, context: &Context<'_>) -> Result<
         zones::CHANGED_ZONES => zones::changed(context, namespace, wanted.retains_event),
         log if placement::LOGS.contains(&log) => placement::log(log, wanted.subject, wanted.specific & 1 != 0, context),
         ENDURANCE_GROUP if wanted.subject != ENDURANCE_GROUP_ID => Err(status::INVALID_FIELD),
-        ENDURANCE_GROUP => Ok(endurance_group(&figures(shown), media_bytes(context), context)),
-        OCP_SMART => Ok(ocp_smart(&figures(shown), media_bytes(context))),
+        ENDURANCE_GROUP => Ok(endurance_group(&figures(shown), context)),
+        OCP_SMART => Ok(ocp_smart(&figures(shown))),
         _ => Err(status::INVALID_LOG_PAGE),
     }
 }
@@ -166,7 +166,7 @@ fn notice(controller: &Controller) -> Vec<u8> {
 
 fn errors(controller: &Controller) -> Vec<u8> {
     let mut page = Structure::new(64 * super::controller::ERROR_ENTRIES);
-    for (at, error) in controller.errors().0.iter().enumerate() {
+    for (at, error) in controller.errors().iter().enumerate() {
         let at = at * 64;
         page.u64(at, error.count).u16(at + 8, error.queue).u16(at + 10, error.command);
         // No parameter is named as wrong.
@@ -182,9 +182,8 @@ fn count(value: &Value) -> u128 {
 /// The SMART log of the drive's `figures`.
 fn smart(figures: &Value, context: &Context<'_>) -> Vec<u8> {
     let mut page = Structure::new(512);
-    let (known, errors) = (crate::page::smart(figures), context.controller.errors().1);
+    let known = crate::page::smart(figures);
     let health = Health::of(context.shown, figures["lifetime"]["worn_out"] == true);
-    let failed_reads = &figures["reliability"]["failed_reads"];
     page.u8(0, context.controller.with_features(|features| health.warnings(features))).u16(1, health.kelvins);
     page.u8(3, health.spare).u8(4, SPARE_THRESHOLD).u8(5, known["percent_used"].as_u64().unwrap_or(0) as u8);
     let counters = [
@@ -192,11 +191,11 @@ fn smart(figures: &Value, context: &Context<'_>) -> Vec<u8> {
         (48, count(&known["data_units_written"])),
         (64, count(&known["host_read_commands"])),
         (80, count(&known["host_write_commands"])),
-        (112, 1 + count(&known["unsafe_shutdowns"])),
+        (112, count(&known["power_cycles"])),
         (128, context.subsystem.hours().into()),
         (144, count(&known["unsafe_shutdowns"])),
-        (160, count(failed_reads)),
-        (176, errors.into()),
+        (160, count(&known["media_errors"])),
+        (176, count(&known["num_err_log_entries"])),
     ];
     for (at, value) in counters {
         page.bytes(at, &value.to_le_bytes());
@@ -227,17 +226,9 @@ fn effects(facts: &Facts, command_set: u8) -> Result<Vec<u8>, Status> {
     Ok(page.0)
 }
 
-/// Bytes that the drive programmed and sensed.
-fn media_bytes(context: &Context<'_>) -> (u128, u128) {
-    let (mut page_bytes, figures) = (0, figures(context.shown));
-    context.shown.look(&mut |served| page_bytes = served.page_bytes());
-    let flash = &figures["flash"];
-    (count(&flash["page_programs"]) * u128::from(page_bytes), count(&flash["bytes_sensed"]))
-}
-
 /// Log page 09: units are thousands of millions of bytes, rounded up.
-fn endurance_group(figures: &Value, (programmed, _): (u128, u128), context: &Context<'_>) -> Vec<u8> {
-    let mut page = Structure::new(512);
+fn endurance_group(figures: &Value, context: &Context<'_>) -> Vec<u8> {
+    let (mut page, life) = (Structure::new(512), &figures["life"]);
     let known = crate::page::smart(figures);
     let is_read_only = figures["lifetime"]["worn_out"] == true;
     let health = Health::of(context.shown, is_read_only);
@@ -246,12 +237,12 @@ fn endurance_group(figures: &Value, (programmed, _): (u128, u128), context: &Con
     page.u8(0, u8::from(health.is_spare_low()) | u8::from(is_read_only) << 3);
     page.u8(3, health.spare).u8(4, SPARE_THRESHOLD).u8(5, known["percent_used"].as_u64().unwrap_or(0) as u8);
     let counters = [
-        (48, billions(count(&figures["host"]["bytes_read"]))),
-        (64, billions(count(&figures["host"]["bytes_written"]))),
-        (80, billions(programmed)),
+        (48, billions(count(&life["host_bytes_read"]))),
+        (64, billions(count(&life["host_bytes_written"]))),
+        (80, billions(count(&life["media_bytes_written"]))),
         (96, count(&known["host_read_commands"])),
         (112, count(&known["host_write_commands"])),
-        (128, count(&figures["reliability"]["failed_reads"])),
+        (128, count(&life["media_errors"])),
         (160, capacity.into()),
         (176, unallocated.into()),
     ];
@@ -262,14 +253,16 @@ fn endurance_group(figures: &Value, (programmed, _): (u128, u128), context: &Con
 }
 
 /// Log page C0: media units are bytes.
-fn ocp_smart(figures: &Value, (programmed, sensed): (u128, u128)) -> Vec<u8> {
-    let mut page = Structure::new(512);
-    page.bytes(0, &programmed.to_le_bytes()).bytes(16, &sensed.to_le_bytes());
+fn ocp_smart(figures: &Value) -> Vec<u8> {
+    let (mut page, life) = (Structure::new(512), &figures["life"]);
+    for (at, name) in [(0, "media_bytes_written"), (16, "media_bytes_read")] {
+        page.bytes(at, &count(&life[name]).to_le_bytes());
+    }
     page.u64(32, figures["lifetime"]["retired_blocks"].as_u64().unwrap_or(0));
-    page.u64(56, count(&figures["reliability"]["failed_reads"]) as u64);
+    page.u64(56, count(&life["media_errors"]) as u64);
     page.u32(88, figures["lifetime"]["max_erases"].as_u64().unwrap_or(0) as u32);
     page.u32(92, figures["lifetime"]["min_erases"].as_u64().unwrap_or(0) as u32);
-    page.u32(112, count(&figures["power"]["cuts"]) as u32);
+    page.u32(112, count(&life["unsafe_shutdowns"]) as u32);
     page.u16(494, 2).bytes(496, &OCP_SMART_ID.to_le_bytes());
     page.0
 }

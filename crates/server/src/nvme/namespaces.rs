@@ -12,9 +12,9 @@ use super::identify::ALL_NAMESPACES;
 use super::pdu::{u16_at, u64_at};
 use super::status::{self, Status};
 use super::{Facts, Wanted};
+use crate::identity;
 use crate::request::Request;
 use palimpsest_lab::error::{Error, Result as Done};
-use palimpsest_lab::rng::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -103,7 +103,6 @@ pub struct Namespaces {
     bytes: u64,
     /// Alignment of ranges: whole units of the layer, so that a range can be unmapped.
     granule: u64,
-    identities: Rng,
 }
 
 impl Namespaces {
@@ -113,9 +112,7 @@ impl Namespaces {
     /// [`Error::Input`] for sizes that the drive does not have.
     pub fn new(facts: &Facts, wanted: &Wanted) -> Done<Self> {
         let granule = facts.unit_bytes.next_multiple_of(1 << BLOCK_FORMATS[1]);
-        let seed = u64_at(&facts.uuid, 0);
-        let mut made =
-            Namespaces { all: BTreeMap::new(), bytes: facts.bytes(), granule, identities: Rng::new(seed, 2) };
+        let mut made = Namespaces { all: BTreeMap::new(), bytes: facts.bytes(), granule };
         if facts.zones.is_some() && !wanted.namespaces.is_empty() {
             let what = "a drive with zones has one namespace of all zones; expected no --namespace";
             return Err(Error::input("--namespace", what));
@@ -123,7 +120,7 @@ impl Namespaces {
         let whole = [facts.bytes()];
         let sizes = if wanted.namespaces.is_empty() { &whole[..] } else { &wanted.namespaces };
         for (at, &size) in sizes.iter().enumerate() {
-            let uuid = if at == 0 { facts.uuid } else { made.identity() };
+            let uuid = if at == 0 { facts.uuid } else { identity::derived(&facts.uuid, &at.to_string()) };
             let blocks = size / u64::from(facts.block_bytes);
             let place = format!("--namespace size={size}");
             if blocks == 0 {
@@ -137,10 +134,6 @@ impl Namespaces {
             })?;
         }
         Ok(made)
-    }
-
-    fn identity(&mut self) -> [u8; 16] {
-        super::random_uuid(&mut self.identities)
     }
 
     /// Inserts a namespace with the lowest free number; `attached`: all hosts have the namespace.
@@ -276,8 +269,7 @@ fn create(command: &Command, data: &[u8], context: &Context<'_>) -> Result<Outco
     }
     context.subsystem.check_writable()?;
     let mut all = context.subsystem.namespaces_mut();
-    let uuid = all.identity();
-    let made = all.insert(blocks, block_bytes, sharing == 1, uuid, false)?;
+    let made = all.insert(blocks, block_bytes, sharing == 1, identity::fresh(), false)?;
     // The range may hold data of before.
     Ok(Outcome::Requests(made.unmapped(), made.id.into()))
 }
@@ -356,7 +348,7 @@ mod tests {
         let (hosts, others) = (Vec::new(), Vec::new());
         let wanted =
             Wanted { nqn: None, hosts, block_bytes: 4096, namespaces: sizes.to_vec(), others, advertised: None };
-        Namespaces::new(&Facts::new("drive", 100 << 14, 1 << 14, true, &wanted, 1), &wanted)
+        Namespaces::new(&Facts::new("drive", 100 << 14, 1 << 14, true, &wanted, [1; 16]), &wanted)
     }
 
     #[test]

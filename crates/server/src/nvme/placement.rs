@@ -269,11 +269,11 @@ pub fn log(log: u8, group: u16, of_host: bool, context: &Context<'_>) -> Result<
     if log == EVENTS {
         return Ok(context.subsystem.placement().page(of_host));
     }
-    let figures = &figures(context.shown)["fdp"];
+    let figures = figures(context.shown);
     Ok(match log {
-        CONFIGURATIONS => configurations(facts, &figures["configuration"]),
-        USAGE => usage(facts, &figures["handles"]),
-        _ => statistics(&figures["statistics"]),
+        CONFIGURATIONS => configurations(facts, &figures["fdp"]["configuration"]),
+        USAGE => usage(facts, &figures["fdp"]["handles"]),
+        _ => statistics(&figures["life"]),
     })
 }
 
@@ -306,10 +306,10 @@ fn usage(facts: &Identifiers, figures: &Value) -> Vec<u8> {
     page.0
 }
 
-fn statistics(figures: &Value) -> Vec<u8> {
+fn statistics(life: &Value) -> Vec<u8> {
     let mut page = Structure::new(64);
-    for (at, name) in [(0, "host_bytes"), (16, "media_bytes"), (32, "media_erased_bytes")] {
-        page.u64(at, figures[name].as_u64().unwrap_or(0));
+    for (at, name) in [(0, "host_bytes_written"), (16, "media_bytes_written"), (32, "media_bytes_erased")] {
+        page.u64(at, life[name].as_u64().unwrap_or(0));
     }
     page.0
 }

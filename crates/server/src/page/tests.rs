@@ -26,5 +26,5 @@ fn figures_that_there_are_not_are_left_out() {
         "{text}"
     );
     assert!(!text.contains("latency") && !text.contains("power"), "{text}");
-    assert_eq!(smart(&json!({"host": {"bytes_read": 512_001}}))["data_units_read"], 2);
+    assert_eq!(smart(&json!({"life": {"host_bytes_read": 512_001}}))["data_units_read"], 2);
 }

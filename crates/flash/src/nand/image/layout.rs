@@ -10,8 +10,8 @@ use std::ops::Range;
 /// The first bytes of an image.
 pub const MAGIC: [u8; 16] = *b"PALIMPSEST-FLASH";
 /// The version of the format. Version 1 had no times and no reads of blocks, version 2 no failed dies, version 3 no
-/// trims. Opening an older image converts it.
-pub const VERSION: u32 = 4;
+/// trims, version 4 no UUID and no counters of the controller. Opening an older image converts it.
+pub const VERSION: u32 = 5;
 /// Bytes of a record of a trim.
 pub const TRIM_BYTES: u64 = 8;
 /// Bytes of the header, and alignment of all regions.
@@ -198,6 +198,8 @@ pub struct Header {
     pub text_bytes: u32,
     /// Checksum of the configuration.
     pub text_check: u32,
+    /// Identity of the drive; zeros in version 4 or older.
+    pub uuid: [u8; 16],
 }
 
 /// Reasons why a file is not a usable image.
@@ -227,6 +229,7 @@ impl Header {
         }
         bytes.extend(self.text_bytes.to_le_bytes());
         bytes.extend(self.text_check.to_le_bytes());
+        bytes.extend(self.uuid);
         bytes.resize(PAGE as usize, 0);
         let sum = crc32fast::hash(&bytes);
         bytes[20..24].copy_from_slice(&sum.to_le_bytes());
@@ -271,6 +274,7 @@ impl Header {
             hash: long(64),
             text_bytes: word(72),
             text_check: word(76),
+            uuid: bytes[80..96].try_into().expect("16 bytes"),
         };
         let layout = Layout::new(shape).ok_or(Unusable::Header)?;
         if u64::from(header.text_bytes) > TEXT_MOST || header.logical_subpages > layout.subpages() {
@@ -284,13 +288,75 @@ impl Header {
     }
 }
 
-/// Figures of the drive's life at the last flush; version 1 of the format stores no time.
+/// Counters of the controller over all services of the drive; preconditioning and recovery do not count. Version 4 and
+/// older store the bytes of the host alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Life {
+pub struct Counters {
     /// Bytes that the host wrote.
     pub host_written: u64,
     /// Bytes that the host read.
     pub host_read: u64,
+    /// Completed reads of the host.
+    pub reads: u64,
+    /// Completed writes.
+    pub writes: u64,
+    /// Completed trims.
+    pub trims: u64,
+    /// Completed flushes.
+    pub flushes: u64,
+    /// Page reads of flash.
+    pub page_reads: u64,
+    /// Page programs.
+    pub page_programs: u64,
+    /// Erases of blocks.
+    pub erases: u64,
+    /// Bytes that flash sensed.
+    pub bytes_sensed: u64,
+    /// Reads of the host whose data was lost.
+    pub failed_reads: u64,
+    /// Failed commands of NVMe hosts.
+    pub error_entries: u64,
+    /// Seconds for which the drive was served.
+    pub powered_s: u64,
+}
+
+impl Counters {
+    /// Places of counters behind the bytes of the host; the last are free.
+    const PLACES: usize = 16;
+
+    fn words(&self) -> [u64; Self::PLACES] {
+        let flash = [self.page_reads, self.page_programs, self.erases, self.bytes_sensed];
+        let counted = [self.reads, self.writes, self.trims, self.flushes].into_iter().chain(flash);
+        let mut words = [0; Self::PLACES];
+        let all = counted.chain([self.failed_reads, self.error_entries, self.powered_s]);
+        words.iter_mut().zip(all).for_each(|(place, word)| *place = word);
+        words
+    }
+
+    fn of(host_written: u64, host_read: u64, word: impl Fn(usize) -> u64) -> Self {
+        Counters {
+            host_written,
+            host_read,
+            reads: word(0),
+            writes: word(1),
+            trims: word(2),
+            flushes: word(3),
+            page_reads: word(4),
+            page_programs: word(5),
+            erases: word(6),
+            bytes_sensed: word(7),
+            failed_reads: word(8),
+            error_entries: word(9),
+            powered_s: word(10),
+        }
+    }
+}
+
+/// Figures of the drive's life at the last flush; version 1 of the format stores no time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Life {
+    /// What the controller has counted.
+    pub counters: Counters,
     /// Operations of flash.
     pub operations: u64,
     /// Number of services of the drive.
@@ -319,9 +385,10 @@ impl Life {
         let mut bytes = [0; Self::BYTES];
         bytes[4..8].copy_from_slice(&version.to_le_bytes());
         let flags = 1 | u64::from(self.ended_well) << 1 | u64::from(self.syncs) << 2;
-        let Life { host_written, host_read, operations, services, broken_off, sum, clock, .. } = *self;
+        let Life { counters, operations, services, broken_off, sum, clock, .. } = *self;
+        let Counters { host_written, host_read, .. } = counters;
         let longs = [host_written, host_read, operations, services, broken_off, sum, flags, clock];
-        for (place, long) in bytes[8..].chunks_exact_mut(8).zip(longs) {
+        for (place, long) in bytes[8..].chunks_exact_mut(8).zip(longs.into_iter().chain(counters.words())) {
             place.copy_from_slice(&long.to_le_bytes());
         }
         let sum = crc32fast::hash(&bytes[4..]);
@@ -335,19 +402,20 @@ impl Life {
             let long = |at: usize| u64::from_le_bytes(place[8 + at * 8..16 + at * 8].try_into().expect("8 bytes"));
             let word = |at: usize| u32::from_le_bytes(place[at..at + 4].try_into().expect("4 bytes"));
             let right = |length: usize| word(0) == crc32fast::hash(&place[4..length]);
-            let is_first = !right(Self::BYTES) && right(Self::BYTES_OF_FIRST);
+            let longest = [Self::BYTES, Self::BYTES_BEFORE_COUNTERS, Self::BYTES_OF_FIRST];
+            let length = longest.into_iter().find(|&length| right(length))?;
+            let counter = |at: usize| if length == Self::BYTES { long(8 + at) } else { 0 };
             let life = Life {
-                host_written: long(0),
-                host_read: long(1),
+                counters: Counters::of(long(0), long(1), counter),
                 operations: long(2),
                 services: long(3),
                 broken_off: long(4),
                 sum: long(5),
                 ended_well: long(6) >> 1 & 1 == 1,
                 syncs: long(6) >> 2 & 1 == 1,
-                clock: if is_first { 0 } else { long(7) },
+                clock: if length == Self::BYTES_OF_FIRST { 0 } else { long(7) },
             };
-            ((is_first || right(Self::BYTES)) && long(6) > 0).then(|| (life, word(4)))
+            (long(6) > 0).then(|| (life, word(4)))
         };
         let mut all: Vec<_> = bytes.chunks_exact(LIFE_BYTES as usize).take(2).filter_map(of).collect();
         if let [(_, one), (_, other)] = all[..]
@@ -359,7 +427,8 @@ impl Life {
     }
 
     /// Bytes of the figures.
-    const BYTES: usize = 72;
+    const BYTES: usize = Self::BYTES_BEFORE_COUNTERS + 8 * Counters::PLACES;
+    const BYTES_BEFORE_COUNTERS: usize = 72;
     const BYTES_OF_FIRST: usize = 64;
 
     /// Bytes of both places.

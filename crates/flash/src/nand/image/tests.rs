@@ -1,7 +1,7 @@
 //! An opened image equals the stored flash, and damage is detected. Ignored: files, which the server tests.
 
 use super::inspect::{Look, inspect};
-use super::layout::{Header, Layout, Life, PAGE, TEXT_MOST, Unusable, life_at};
+use super::layout::{Counters, Header, Layout, Life, PAGE, TEXT_MOST, Unusable, life_at};
 use super::memory::Memory;
 use super::mount::{Fault, find};
 use super::record::{BlockMark, PageRecord, Place, Stored, SubpageRecord, newest_record, record_bytes};
@@ -31,6 +31,10 @@ fn new_nand(part: &Part, faults: &FaultSettings) -> Nand {
     Nand::new(geometry, part.clone(), Payload::Bytes, Some(Faults::new(faults.clone(), 5)))
 }
 
+fn host(host_written: u64, host_read: u64) -> Counters {
+    Counters { host_written, host_read, reads: 7, powered_s: 8, ..Counters::default() }
+}
+
 fn header(nand: &Nand) -> Header {
     Header {
         version: super::layout::VERSION,
@@ -40,6 +44,7 @@ fn header(nand: &Nand) -> Header {
         hash: 2,
         text_bytes: TEXT.len() as u32,
         text_check: crc32fast::hash(TEXT.as_bytes()),
+        uuid: [7; 16],
     }
 }
 
@@ -201,15 +206,15 @@ fn flash_that_is_found_again_is_that_which_was_kept() {
 }
 
 /// Rewrites an image in an earlier format: version 1 stores lives without a time, version 2 marks without failed dies,
-/// and version 3 no trims.
+/// version 3 no trims, and version 4 lives without counters, and no UUID.
 fn as_version(memory: &Memory, version: u32) {
-    for place_of in (0..2).filter(|_| version == 1) {
-        let mut place = vec![0; 64];
+    for place_of in 0..2 {
+        let mut place = vec![0; if version == 1 { 64 } else { 72 }];
         memory.read(life_at(place_of), &mut place).unwrap();
         if place[4..].iter().any(|&byte| byte != 0) {
             let sum = crc32fast::hash(&place[4..]);
             place[..4].copy_from_slice(&sum.to_le_bytes());
-            place.resize(72, 0);
+            place.resize(PAGE as usize / 8, 0);
             memory.write(life_at(place_of), &place).unwrap();
         }
     }
@@ -222,24 +227,28 @@ fn as_version(memory: &Memory, version: u32) {
     for place in marks.chunks_exact(super::record::MARK_BYTES as usize) {
         assert!(place[17] < 8, "flags that earlier versions have");
     }
-    memory.write(0, &Header { version, ..header }.bytes()).unwrap();
-    memory.resize(layout.trims_at);
+    memory.write(0, &Header { version, uuid: [0; 16], ..header }.bytes()).unwrap();
+    if version < 4 {
+        memory.resize(layout.trims_at);
+    }
 }
 
 #[test]
 fn an_image_of_an_earlier_version_becomes_one_of_this() {
-    for (version, clock) in [(1, 0), (2, 77), (3, 77)] {
+    for (version, clock) in [(1, 0), (2, 77), (3, 77), (4, 77)] {
         let (mut nand, memory) = kept(&slc(), &FaultSettings::default());
         let mut rng = Rng::new(1, 5);
         (0..60).for_each(|_| change(&mut nand, &mut rng).unwrap());
-        nand.note_host(10, 20);
+        nand.note_counters(host(10, 20));
         nand.note_clock(77);
         nand.close_image().unwrap();
         let expected = seen(&mut nand);
         as_version(&memory, version);
         let (old, figures) = inspect(&memory, Look::Everything).unwrap();
         assert_eq!((old.header.version, figures.found), (version, 0));
-        assert_eq!(figures.life.map(|life| (life.host_written, life.clock, life.ended_well)), Some((10, clock, true)));
+        let life = figures.life.unwrap();
+        assert_eq!((life.counters.host_written, life.clock, life.ended_well), (10, clock, true));
+        assert_eq!((life.counters.reads, life.counters.powered_s), (0, 0), "not in that version");
         let mut opened = new_nand(&slc(), &FaultSettings::default());
         opened.open_image(Box::new(memory.clone()), &old.header, false).unwrap();
         assert_eq!((seen(&mut opened), opened.failed_dies()), (expected, &[][..]));
@@ -400,11 +409,13 @@ fn headers_that_lie_are_refused() {
 #[test]
 fn figures_of_its_life_are_those_of_the_last_flush() {
     let (mut nand, memory) = kept(&slc(), &FaultSettings::default());
-    nand.note_host(10, 20);
+    nand.note_counters(host(10, 20));
     nand.flush_image().unwrap();
-    nand.note_host(1000, 0);
-    let life = |memory: &Memory| inspect(memory, Look::Records).unwrap().1.life;
-    assert_eq!(life(&memory).map(|life| (life.host_written, life.host_read, life.services)), Some((10, 20, 1)));
+    nand.note_counters(host(1000, 0));
+    let life = |memory: &Memory| inspect(memory, Look::Records).unwrap().1.life.unwrap();
+    assert_eq!((life(&memory).counters, life(&memory).services), (host(10, 20), 1));
+    nand.commit_counters().unwrap();
+    assert_eq!(life(&memory).counters, host(1000, 0));
     (0..2).for_each(|version| memory.change(life_at(version) + 9, |byte| byte ^ 64));
     let (_, figures) = inspect(&memory, Look::Records).unwrap();
     assert!(figures.life.is_none() && figures.found > 0);

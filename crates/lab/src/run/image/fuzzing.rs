@@ -84,7 +84,7 @@ fn whole_image(layer: usize) -> &'static Whole {
 }
 
 fn keep(memory: &Memory, is_new: bool) -> Keep {
-    Keep { medium: Box::new(memory.clone()), name: "drive.pal".into(), is_new, syncs: false }
+    Keep { medium: Box::new(memory.clone()), name: "drive.pal".into(), is_new, syncs: false, uuid: [1; 16] }
 }
 
 /// Passes `length` bytes from `at` on to `change`, adjusts their checksum, and writes them.

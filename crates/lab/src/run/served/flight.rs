@@ -216,6 +216,7 @@ impl Served<'_> {
         session.drive.reports.refused.clear();
         for Completed { flight, refused, sector } in completed.drain(..) {
             let command = self.flights.commands[flight as usize].take().expect("it was in flight");
+            let session = &mut self.session;
             let (bytes, failed) = session.verifier.take_read(flight);
             if let Some(error) = refused {
                 self.flights.done.push_back(Done { flight, reply: Err(Failure::Zone(error)), sector, at });
@@ -223,13 +224,13 @@ impl Served<'_> {
             }
             session.tally(command);
             if self.kept {
-                session.note_in_image(command)?;
+                self.note_in_image(command)?;
             }
-            session.watch_one()?;
+            self.session.watch_one()?;
             let reply = if failed { Err(Failure::Unreadable) } else { Ok(bytes) };
             self.flights.done.push_back(Done { flight, reply, sector, at });
         }
-        session.drive.carried().expect("requests carry").completed = completed;
+        self.session.drive.carried().expect("requests carry").completed = completed;
         match done {
             Err(Error::WornOut(why)) => {
                 let command = self.flights.commands.get(planned as usize).copied().flatten();

@@ -12,7 +12,8 @@ impl Served<'_> {
     /// The present result, without requests in flight.
     pub fn figures(&self) -> Summary {
         let (read, options) = (summary::TraceRead::default(), &self.session.options);
-        summary::outcome(&self.resolved, &self.session, options, read, self.precondition.clone()).summary
+        let present = summary::outcome(&self.resolved, &self.session, options, read, self.precondition.clone()).summary;
+        Summary { life: self.life(), ..present }
     }
 
     /// Data bytes programmed since preconditioning, planned programs included.

@@ -278,6 +278,11 @@ impl<'a> Volume<'a> {
         &self.disk.served
     }
 
+    /// Notes seconds of this service; the next write reports errors of the image.
+    pub fn note_controller(&mut self, powered_s: u64) {
+        let _ = self.disk.served.note_controller(powered_s, 0);
+    }
+
     /// The file system.
     pub fn filesystem(&self) -> &FileSystem {
         &self.filesystem
