@@ -56,8 +56,9 @@ pub fn draw_idle(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<(Sha
     let mut changes =
         vec!["ftl.gc_background=true", "ftl.gc_idle=1ms", "ftl.gc_start=1 blocks", "ftl.gc_stop=2 blocks"];
     // Some drives collect one block at a time for the host, and more while idle.
-    changes
-        .extend((seed % 3 == 0).then_some(["ftl.gc_stop=1 blocks", "ftl.gc_idle_stop=2 blocks"]).into_iter().flatten());
+    if seed.is_multiple_of(3) {
+        changes.extend(["ftl.gc_stop=1 blocks", "ftl.gc_idle_stop=2 blocks"]);
+    }
     // Four requests must end between two cuts, or the run repeats forever: reads run first, and alone they change
     // nothing. Four requests may copy two blocks each, with copies of paired pages, and copy every block if victims
     // need not gain space.

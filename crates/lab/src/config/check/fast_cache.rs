@@ -46,7 +46,8 @@ pub(super) fn check(drive: &DriveConfig, values: &Values) -> Fit {
         let none = [("ftl.slc_cache", "0%"), ("ftl.slc_fixed", "0%")];
         let unfit = if log.streams < 2 { unfit.or(&[("ftl.streams", "2")]) } else { unfit };
         let unfit = if log.moved == Moved::Class { unfit.or(&[("ftl.moved", "together")]) } else { unfit };
-        return Err(unfit.or(&[("ftl.streams", "3"), ("ftl.moved", "together")]).or(&none));
+        let both = [("ftl.streams", "3"), ("ftl.moved", "together")];
+        return Err(unfit.or(&both).or(&[(share, "0%")]).or(&none));
     }
     refuse_if!(part.cell.bits() < 2 => share, "part.cell";
         "blocks of mlc, tlc and qlc can hold one bit a cell instead; expected part.cell = \"mlc\", \"tlc\" or \"qlc\"");

@@ -52,7 +52,7 @@ fn striped(drive: &DriveConfig, off: (&'static str, &'static str)) -> Fit {
     }
     for (share, blocks) in [("ftl.slc_cache", drive.log.slc_cache), ("ftl.slc_fixed", drive.log.slc_fixed)] {
         if blocks.of(drive.geometry.blocks_per_plane) > 0 {
-            let unfit = Unfit::new(&[key, share], "not beside blocks of a fast cache").or(&[off]);
+            let unfit = Unfit::new(&[key, share], "not beside blocks of a fast cache").or(&[off]).or(&[(share, "0%")]);
             return Err(unfit.or(&[("ftl.slc_cache", "0%"), ("ftl.slc_fixed", "0%"), ("ftl.slc_full", "direct")]));
         }
     }
