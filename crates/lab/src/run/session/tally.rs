@@ -21,14 +21,13 @@ pub(in crate::run) struct Tally {
     warmup_bytes: u64,
     /// Totals and energy of all operations when timing ended; later ones take no time.
     pub(super) timed_until: Option<(FlashTotals, i64)>,
-    /// Sectors of a subpage, and of a layer's unit of transfer.
+    /// Sectors of a subpage.
     subpage: Divisor,
-    transferred: Divisor,
 }
 
 impl Tally {
-    /// Counters at 0, for subpages of `subpage` sectors, of which the layer transfers `transferred` at a time.
-    pub(super) fn new(subpage: u32, transferred: u32) -> Self {
+    /// Counters at 0, for subpages of `subpage` sectors.
+    pub(super) fn new(subpage: u32) -> Self {
         Tally {
             requests: Requests::default(),
             host: Host::default(),
@@ -38,7 +37,6 @@ impl Tally {
             warmup_bytes: 0,
             timed_until: None,
             subpage: Divisor::new(subpage),
-            transferred: Divisor::new(subpage * transferred),
         }
     }
 
@@ -97,7 +95,7 @@ impl Session<'_> {
     /// Counts `command`.
     #[inline(always)]
     pub(in crate::run) fn tally(&mut self, Command { kind, extent, directives }: Command) {
-        let bytes = u64::from(extent.sectors) * SECTOR_BYTES;
+        let bytes = extent.bytes();
         let covered = |sectors: Divisor| match extent.sectors {
             0 => 0,
             _ => sectors.divide_wide(extent.end() - 1) - sectors.divide_wide(extent.sector) + 1,
@@ -109,7 +107,7 @@ impl Session<'_> {
             jobs.of(directives.owner).submitted(kind, extent.sectors);
         }
         self.tally.untimed += u64::from(self.worn_out.is_some());
-        let Tally { requests, host, subpage, transferred, .. } = &mut self.tally;
+        let Tally { requests, host, subpage, .. } = &mut self.tally;
         match kind {
             RequestKind::Read => {
                 requests.read += 1;
@@ -125,11 +123,8 @@ impl Session<'_> {
             RequestKind::Flush => requests.flush += 1,
         }
         if matches!(kind, RequestKind::Read | RequestKind::Write) {
-            host.subpages_transferred += match self.drive.io.host.transfer_subpages {
-                1 => covered(*subpage),
-                unit => covered(*transferred) * u64::from(unit),
-            };
-            host.bytes_transferred += self.drive.link_bytes(extent);
+            host.subpages_transferred += covered(*subpage);
+            host.bytes_transferred += bytes;
         }
     }
 }
