@@ -4,8 +4,8 @@
 use super::Session;
 use crate::metrics::recorder::FlashTotals;
 use crate::metrics::summary::{Host, Requests};
-use palimpsest_flash::geometry::{Divisor, RequestKind};
-use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
+use palimpsest_flash::geometry::{Divisor, Extent, RequestKind};
+use palimpsest_flash::units::Nanos;
 use palimpsest_sim::drive::Command;
 
 /// Counters of the host.
@@ -64,17 +64,39 @@ impl Tally {
         self.arrivals = (self.arrivals.0.or(Some(at)), at);
     }
 
+    /// Subpages that `extent` touches.
+    #[inline]
+    fn covered(&self, extent: Extent) -> u64 {
+        match extent.sectors {
+            0 => 0,
+            _ => self.subpage.divide_wide(extent.end() - 1) - self.subpage.divide_wide(extent.sector) + 1,
+        }
+    }
+
+    /// The host's transfers in the measurement. The link carries the blocks of the commands and no more.
+    pub(in crate::run) fn host(&self, subpages_hit: u64) -> Host {
+        let host = &self.host;
+        Host {
+            subpages_hit,
+            bytes_transferred: host.bytes_read + host.bytes_written,
+            subpages_transferred: host.subpages_read + host.subpages_written,
+            ..self.host.clone()
+        }
+    }
+
     fn subtract(&mut self, command: Command) {
-        let bytes = u64::from(command.extent.sectors) * SECTOR_BYTES;
+        let (bytes, subpages) = (command.extent.bytes(), self.covered(command.extent));
         let (requests, host) = (&mut self.requests, &mut self.host);
         match command.kind {
             RequestKind::Read => {
                 requests.read -= 1;
                 host.bytes_read -= bytes;
+                host.subpages_read -= subpages;
             }
             RequestKind::Write => {
                 requests.write -= 1;
                 host.bytes_written -= bytes;
+                host.subpages_written -= subpages;
             }
             RequestKind::Trim => requests.trim -= 1,
             RequestKind::Flush => requests.flush -= 1,
@@ -95,11 +117,7 @@ impl Session<'_> {
     /// Counts `command`.
     #[inline(always)]
     pub(in crate::run) fn tally(&mut self, Command { kind, extent, directives }: Command) {
-        let bytes = extent.bytes();
-        let covered = |sectors: Divisor| match extent.sectors {
-            0 => 0,
-            _ => sectors.divide_wide(extent.end() - 1) - sectors.divide_wide(extent.sector) + 1,
-        };
+        let (bytes, subpages) = (extent.bytes(), self.tally.covered(extent));
         if let Some(volumes) = &mut self.recorder.volumes {
             volumes.of(directives.owner).submitted(kind, extent.sectors);
         }
@@ -107,24 +125,20 @@ impl Session<'_> {
             jobs.of(directives.owner).submitted(kind, extent.sectors);
         }
         self.tally.untimed += u64::from(self.worn_out.is_some());
-        let Tally { requests, host, subpage, .. } = &mut self.tally;
+        let Tally { requests, host, .. } = &mut self.tally;
         match kind {
             RequestKind::Read => {
                 requests.read += 1;
                 host.bytes_read += bytes;
-                host.subpages_read += covered(*subpage);
+                host.subpages_read += subpages;
             }
             RequestKind::Write => {
                 requests.write += 1;
                 host.bytes_written += bytes;
-                host.subpages_written += covered(*subpage);
+                host.subpages_written += subpages;
             }
             RequestKind::Trim => requests.trim += 1,
             RequestKind::Flush => requests.flush += 1,
-        }
-        if matches!(kind, RequestKind::Read | RequestKind::Write) {
-            host.subpages_transferred += covered(*subpage);
-            host.bytes_transferred += bytes;
         }
     }
 }
