@@ -113,7 +113,7 @@ impl Engine {
     /// before one that does.
     #[inline]
     fn may_delay(&self, die: u32, index: u32) -> bool {
-        !self.pending[index].is_step() && self.hardware.dies[die as usize].urgent > 0
+        !self.pending[index].is_low() && self.hardware.dies[die as usize].urgent > 0
     }
 
     /// The next ready operation of `die`, restricted to the kind `only` (any if `None`).
@@ -158,7 +158,7 @@ impl Engine {
         let plane = &self.hardware.ready[self.pending[step.index].plane as usize];
         let urgent = plane.behind_steps > 0 || plane.steps > self.setup.geometry.pages_per_block / SHARE_OF_STEPS;
         let due = step.is_older(other) && (urgent || self.has_waited(step.index));
-        let goes = due && !self.pending[other.index].is_step();
+        let goes = due && !self.pending[other.index].is_low();
         if goes { (step, STEPS) } else { (other, 1) }
     }
 

@@ -7,7 +7,6 @@
 //! Ignored: programs that a request waits for, which keep their class.
 
 use super::gates::{OPERATION, REQUEST};
-use super::pending::Rank;
 use super::ready::First;
 use super::{Engine, NONE};
 use palimpsest_ftl_api::plan::{Gate, Io, NO_WAITER, Operation, OperationKind};
@@ -148,9 +147,8 @@ impl Engine {
             return;
         }
         let (die, plane, class) = (pending.die(), pending.plane, self.class(index));
-        self.pending[index].rank = Rank::Joined;
-        if pending.waits > 0
-            || !self.hardware.ready[plane as usize].remove_read(pending.order, class, pending.is_step())
+        self.pending[index].join();
+        if pending.waits > 0 || !self.hardware.ready[plane as usize].remove_read(pending.order, class, pending.is_low())
         {
             return;
         }

@@ -19,6 +19,8 @@ pub(super) enum Rank {
     Usual,
     /// A read that a request waits for, whatever its cause ([`super::joins`]).
     Joined,
+    /// Such a read, planned as a step of collection.
+    JoinedStep,
 }
 
 impl Rank {
@@ -148,15 +150,26 @@ impl Pending {
         let is_awaited = match self.rank {
             Rank::Step => false,
             Rank::Usual => !self.cause.is_upkeep(),
-            Rank::Joined => true,
+            Rank::Joined | Rank::JoinedStep => true,
         };
         self.kind == OperationKind::Read && is_awaited
     }
 
-    /// True for a step of collection that no request waits for yet.
+    /// True for a step of collection, even if a request waits for it by now.
     #[inline]
     pub(super) fn is_step(&self) -> bool {
+        matches!(self.rank, Rank::Step | Rank::JoinedStep)
+    }
+
+    /// True for a step of collection that no request waits for yet.
+    #[inline]
+    pub(super) fn is_low(&self) -> bool {
         self.rank == Rank::Step
+    }
+
+    /// Records that a request waits for the operation.
+    pub(super) fn join(&mut self) {
+        self.rank = if self.is_step() { Rank::JoinedStep } else { Rank::Joined };
     }
 }
 

@@ -113,7 +113,7 @@ impl Engine {
     #[inline]
     pub(super) fn make_ready(&mut self, index: u32) {
         let pending = &self.pending[index];
-        let (order, step, place) = (pending.order, pending.is_step(), (pending.die(), pending.plane));
+        let (order, step, place) = (pending.order, pending.is_low(), (pending.die(), pending.plane));
         self.join_ready(index, order, place, self.class(index), step);
     }
 
@@ -121,7 +121,10 @@ impl Engine {
     #[inline]
     pub(super) fn class(&self, index: u32) -> usize {
         let pending = &self.pending[index];
-        if pending.rank == Rank::Joined { 0 } else { self.class_of(pending.kind, pending.cause, pending.is_step()) }
+        match pending.rank {
+            Rank::Joined | Rank::JoinedStep => 0,
+            Rank::Step | Rank::Usual => self.class_of(pending.kind, pending.cause, pending.is_low()),
+        }
     }
 
     /// Adds operation `index` with number `order`, for `plane` of `die`, to the ready operations of `class`.
