@@ -97,10 +97,13 @@ struct SectorLog {
     all: u32,
     contents: Vec<Data>,
     gather: Gather,
+    /// Closes when all merges so far have been programmed. The erase of a block of the log waits for the merges of
+    /// blocks before, too, because the block may hold older copies of what those held.
+    merged: Gate,
     counters: Counters,
 }
 
-palimpsest_flash::state!(SectorLog { data, streams, log, counters } built {
+palimpsest_flash::state!(SectorLog { data, streams, log, merged, counters } built {
     settings, subpages, sectors_per_page, sectors_per_subpage, all, contents, gather
 });
 
@@ -136,6 +139,7 @@ impl SectorLog {
             settings,
             contents: Vec::new(),
             gather: Gather::default(),
+            merged: Gate::NONE,
             counters: Counters::default(),
         }
     }
@@ -293,8 +297,8 @@ impl SectorLog {
         Ok(())
     }
 
-    /// Merges every logical page with a valid subpage in `block` of the log. The returned gate closes when all are
-    /// safe.
+    /// Merges every logical page with a valid subpage in `block` of the log. The returned gate closes when these merges
+    /// and all before are safe.
     fn merge_block(&mut self, io: &mut Io, block: u32) -> Flash<Gate> {
         let safe = if self.log.valid_count(block) > 0 { io.gate() } else { Gate::NONE };
         let pages = io.geometry().pages_per_block;
@@ -321,7 +325,8 @@ impl SectorLog {
                 self.write_page(io, 0, what)?;
             }
         }
-        Ok(safe)
+        self.merged = io.all_of(&[safe, self.merged]);
+        Ok(self.merged)
     }
 
     /// Prefetches the fields that a piece or a merge of logical page `page` reads.
