@@ -27,6 +27,8 @@ mod fills;
 mod forms;
 #[path = "fidelity/jobs.rs"]
 mod jobs;
+#[path = "fidelity/links.rs"]
+mod links;
 #[path = "fidelity/objects.rs"]
 mod objects;
 #[path = "fidelity/operations.rs"]

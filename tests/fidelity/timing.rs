@@ -74,9 +74,23 @@ fn pages_take_command_array_and_transfer() {
     }
 }
 
+/// Time at which the last of `pages` pages of a write, which are on the channels in turn, is in its die. The transfer
+/// of a page begins with its first byte from the host link, or as late as its last byte allows.
+fn on_buses(drive: &DriveConfig, pages: u32) -> Nanos {
+    let (bus, bytes) = (page_on_bus(drive), u64::from(drive.part.page_bytes));
+    let crossed = |pages: u32| drive.host.link_rate.time_for(u64::from(pages) * bytes);
+    let mut free = vec![0; drive.geometry.channels as usize];
+    for page in 0..pages {
+        let ready = crossed(page).max(crossed(page + 1).saturating_sub(bus));
+        let channel = &mut free[(page % drive.geometry.channels) as usize];
+        *channel = ready.max(*channel) + bus;
+    }
+    free.into_iter().max().unwrap()
+}
+
 /// Pages of one request on different channels take as long as one page. On two dies of each channel the second transfer
-/// follows the first. Write = n (command + transfer) + tPROG; the first command waits until the host link has
-/// transferred all data. Sensing of reads overlaps: read = command + tR + n transfers (n commands if tR is shorter than
+/// follows the first. Write = n (command + transfer) + tPROG, where each transfer waits for its page on the host link.
+/// Sensing of reads overlaps: read = command + tR + n transfers (n commands if tR is shorter than
 /// the queue before).
 #[test]
 fn requests_of_several_pages_spread_over_channels_and_dies() {
@@ -90,8 +104,7 @@ fn requests_of_several_pages_spread_over_channels_and_dies() {
             let pages = geometry.channels * dies;
             let bytes = u64::from(part.page_bytes) * u64::from(pages);
             let workload = |rw: &str| format!("rw={rw},bs={bytes},size={bytes},n=1");
-            let link = drive.host.link_rate.time_for(bytes);
-            let expected = bus.max(link) + u64::from(dies - 1) * bus + part.t_program;
+            let expected = on_buses(drive, pages) + part.t_program;
             assert_eq!(latency(&Run::new(&ssd, &workload("write")), "write"), [expected; 4], "{}", name(&ssd));
 
             let mut read = Run::new(&ssd, &workload("read"));
@@ -164,10 +177,11 @@ fn an_erase_is_seen_by_the_write_behind_it() {
 }
 
 /// A layer of the registry on a drive that meets the layer's needs, with pages of equal times.
-fn of_registry(entry: &'static Entry) -> Resolved {
+pub fn of_registry(entry: &'static Entry, more: &str) -> Resolved {
     let needs = entry.needs().join(" ");
     let equal = "part.t_program_high=1ms part.t_program=1ms part.t_read=50us part.t_read_high=50us";
-    drive("spread-16g", &format!("ftl.name={} buffer.ack=program host.link_rate=unlimited {equal} {needs}", entry.name))
+    let sets = format!("ftl.name={} buffer.ack=program host.link_rate=unlimited {equal} {needs} {more}", entry.name);
+    drive("spread-16g", &sets)
 }
 
 /// Each command of a file system follows a permission exchange.
@@ -184,7 +198,7 @@ fn units_apart(entry: &Entry) -> bool {
 #[test]
 fn one_page_takes_command_array_and_transfer_with_every_layer() {
     for entry in layers() {
-        let ssd = of_registry(entry);
+        let ssd = of_registry(entry, "");
         let (drive, part) = (&ssd.drive, &ssd.drive.part);
         let (bytes, before) = (part.page_bytes, before_command(entry, drive));
         let mut write = Run::new(&ssd, &format!("rw=write,bs={bytes},n=1"));

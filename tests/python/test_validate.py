@@ -1,9 +1,10 @@
 """`palimpsest validate`: tables and their mistakes, bars, curves, and rows that run on the native module."""
 
+import io
 import itertools
 import json
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import polars as pl
@@ -321,6 +322,19 @@ def test_a_line_for_each_drive_names_the_worst_prediction() -> None:
     )  # fmt: skip
     line = outputs.Validation(True, (), rows, ()).drives
     assert line == [("d", "1 of 3", "0 of 1", "50.0 %", "here: p99.9 -80 %")]
+
+
+@pytest.mark.unit
+def test_rows_without_a_bar_are_listed_as_such() -> None:
+    from rich.console import Console
+
+    table = truth.Table(**{each.name: "t" for each in fields(truth.Table)})
+    row = judge.Row("t", "r", "980-1t", "4 KiB reads", "at most", "1/s", 500_000, 213_600, None, True)
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(outputs.render(outputs.Validation(True, (table,), (row,), ())))
+    printed = console.export_text()
+    assert "t: no bar: 980-1t, 4 KiB reads: at most: 213,600 1/s, real 500,000 1/s (-57.3 %)" in printed
+    assert "1 without a bar" in printed
 
 
 @pytest.mark.contract

@@ -5,6 +5,8 @@
 //! ((plane_in_die * dies_per_chip + die_in_chip) * chips_per_channel + chip) * channels + channel. Consecutive planes
 //! vary the channel first, then chip, die and plane ("CWDP" of Hu et al. 2011).
 
+use crate::units::SECTOR_BYTES;
+
 /// Groups of a file, by name: files of one directory, or with one suffix, tend to have similar lifetimes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FileGroup {
@@ -43,6 +45,12 @@ impl Extent {
     #[inline]
     pub fn end(&self) -> u64 {
         self.sector + u64::from(self.sectors)
+    }
+
+    /// The length of the run in bytes.
+    #[inline]
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.sectors) * SECTOR_BYTES
     }
 }
 

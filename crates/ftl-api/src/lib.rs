@@ -135,11 +135,6 @@ pub trait Ftl: Send {
         self.unit_subpages()
     }
 
-    /// Subpages of the smallest transfer over the host link.
-    fn transfer_subpages(&self) -> u32 {
-        self.unit_subpages()
-    }
-
     /// Subpages of the layer below a file system, which gets inner requests; `None` for other layers.
     fn inner_subpages(&self) -> Option<u32> {
         None

@@ -5,6 +5,7 @@
 //! and erases of one block keep their order without gates, and a read returns the content at the time of planning. This
 //! module has no clock, queue or random source: the drive sets `now` and the load of the dies before each call.
 
+pub mod arrival;
 pub mod checkpoint;
 mod commands;
 pub mod counters;
@@ -27,6 +28,7 @@ mod undo;
 mod word_lines;
 
 use crate::zones::ZoneError;
+use arrival::Arrival;
 pub use checkpoint::CheckpointIo;
 pub use commands::{Erase, Program, Read};
 pub use counters::{CAUSE_NAMES, CAUSES, Cause, IoCounters};
@@ -111,8 +113,8 @@ pub struct Present {
     pub refused: Option<ZoneError>,
     /// The sectors of the request; for a Zone Append those that the drive chose.
     pub placed: Extent,
-    /// Time at which the host link has transferred the data of the write.
-    pub data_at: Nanos,
+    /// The arrival of the last write.
+    pub arrival: Arrival,
     /// Bytes of the request that no read has put on the host link yet.
     pub link_left: u64,
 }
@@ -189,7 +191,7 @@ impl Io {
                 buffer_freed: 0,
                 refused: None,
                 placed: Extent { sector: 0, sectors: 0 },
-                data_at: 0,
+                arrival: Arrival::default(),
                 link_left: 0,
             },
             dies: vec![DieLoad::default(); dies],
@@ -268,7 +270,10 @@ impl Io {
     fn merged(&mut self, piece: Piece, old: Data) -> Data {
         let data = self.host.written(self.nand.buffers(), piece, old);
         match &mut self.ledger {
-            Some(ledger) if !self.host.is_inner() => ledger.written(piece.lsn, old, data, self.present.data_at),
+            Some(ledger) if !self.host.is_inner() => {
+                let arrives = self.present.arrival.of_page([piece.lsn].into_iter()).last;
+                ledger.written(piece.lsn, old, data, arrives)
+            }
             _ => data,
         }
     }

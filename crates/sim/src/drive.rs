@@ -45,7 +45,8 @@ use palimpsest_flash::error::Result;
 use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Halt};
-use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
+use palimpsest_flash::units::Nanos;
+use palimpsest_ftl_api::plan::arrival::Arrival;
 use palimpsest_ftl_api::plan::{FileSystemIo, Gate, Io};
 use palimpsest_ftl_api::{Ftl, Guarantee};
 use write_back::WriteBuffer;
@@ -108,7 +109,6 @@ impl Drive {
     pub fn new(mut io: Io, ftl: Box<dyn Ftl>, engine: Engine, guarantee: Guarantee) -> Self {
         io.plan.protected = guarantee.protected;
         io.plan.reads_memory = engine.reads_memory();
-        io.host.transfer_subpages = ftl.transfer_subpages();
         let surface = if ftl.zones().is_some() { Surface::Zones } else { Surface::Blocks };
         let units = Units::new(io.geometry().subpage_bytes, ftl.unit_subpages(), ftl.trim_subpages());
         Drive {
@@ -352,15 +352,13 @@ impl Drive {
         let now = self.engine.now();
         let mut data_at = match kind {
             RequestKind::Write => {
-                let received = self.engine.receive(self.link_bytes(extent)) + self.t_buffer(extent);
-                self.io.present.data_at = self.link.receive(on_link, received, now);
-                self.io.present.data_at
+                self.receive(on_link);
+                self.link.buffered_at()
             }
             RequestKind::Read => self.link.arrives(|| self.units.touched(extent), now),
             _ => now,
         };
-        let asked = self.link_bytes(extent);
-        self.io.present.link_left = if kind == RequestKind::Read { asked } else { 0 };
+        self.io.present.link_left = if kind == RequestKind::Read { extent.bytes() } else { 0 };
         if self.carried.is_some() {
             self.bring_carried(id);
         }
@@ -405,14 +403,13 @@ impl Drive {
         Ok(())
     }
 
-    /// Bytes of `extent` on the host link, rounded to whole units if the layer transfers more than subpages.
+    /// Starts the transfer of a write of `extent` over the host link.
     #[inline]
-    pub fn link_bytes(&self, extent: Extent) -> u64 {
-        if self.io.host.transfer_subpages == 1 {
-            return u64::from(extent.sectors) * SECTOR_BYTES;
-        }
-        let unit = u64::from(self.io.host.transfer_subpages) * self.units.subpage_bytes / SECTOR_BYTES;
-        (extent.end().div_ceil(unit) - extent.sector / unit) * unit * SECTOR_BYTES
+    fn receive(&mut self, extent: Extent) {
+        let crossing = self.engine.receive(extent.bytes());
+        let arrival = Arrival::new(extent, crossing, self.link.buffered_at(), self.pace());
+        self.link.receive(arrival, self.engine.now());
+        self.io.present.arrival = if self.surface.is_files() { arrival.in_files() } else { arrival };
     }
 
     /// Passes the plan to the engine.

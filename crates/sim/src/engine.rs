@@ -15,6 +15,8 @@ mod die;
 mod dies;
 mod energy;
 mod gates;
+mod joins;
+mod late;
 mod link;
 mod order;
 mod pending;
@@ -34,6 +36,8 @@ use super::settings::{HostTimes, Scheduler, SimSettings};
 use super::timeline::Timeline;
 use bus::Bus;
 use gates::Edges;
+use joins::Joins;
+use late::Late;
 use link::HostLink;
 use order::Orders;
 use palimpsest_flash::geometry::Geometry;
@@ -65,6 +69,7 @@ pub struct Engine {
     orders: Orders,
     edges: Edges,
     plan: PresentPlan,
+    joins: Joins,
     results: Results,
     /// The check of times in a checked run.
     pub causality: Option<Box<Causality>>,
@@ -82,6 +87,7 @@ struct PresentPlan {
     followed: usize,
     /// Dies to start after the plan or gate.
     woken: Vec<u32>,
+    late: Late,
 }
 
 impl Engine {
@@ -98,6 +104,7 @@ impl Engine {
             orders: Orders::new(geometry),
             edges: Edges::default(),
             plan: PresentPlan::default(),
+            joins: Joins::default(),
             results: Results::default(),
             causality: None,
             timeline: None,
@@ -146,6 +153,7 @@ impl Engine {
             let (gate, at) = io.plan.delays[index];
             self.planned(io, gate, at);
         }
+        self.plan.late.begin(io);
         let operations = std::mem::take(&mut io.plan.operations);
         let (mut next, mut run) = (0, 0);
         while next < operations.len() {
@@ -160,6 +168,12 @@ impl Engine {
             next += 1;
         }
         io.plan.operations = operations;
+        if !io.plan.late.is_empty() {
+            self.schedule_late();
+        }
+        if !io.plan.links.is_empty() && self.setup.has_ranks() {
+            self.join_links(io);
+        }
         io.plan.clear();
         self.plan.accepted.clear();
         self.plan.followed = 0;
@@ -175,19 +189,27 @@ impl Engine {
         load.operations += 1;
         load.reads += u32::from(operation.kind == OperationKind::Read);
         let follows = io.plan.gates.is_open(operation.after);
-        let data_at = if operation.from_host { io.present.data_at } else { 0 };
+        let late = self.plan.late.is_next(number).then(|| self.plan.late.take(io));
+        let data_at = late.map_or(0, |crossing| crossing.last);
         let index = self.pending.add(operation, order, (die, plane), self.now, data_at);
         if operation.step && self.class_of(operation.kind, operation.cause, true) == STEPS {
             self.hardware.ready[plane as usize].steps += 1;
         }
         let (on_block, last) = self.join_block(index, operation);
         let mut waits = u32::from(follows) + on_block;
+        if let Some(crossing) = late {
+            waits += 1;
+            self.add_late(index, crossing);
+        }
         if !io.plan.protected {
             waits += self.follow(io, index, number, operation.stored);
         }
         self.noted(move |engine| engine.record_plan(index, operation, last));
         if follows {
             self.add_waiter(io, operation.after, gates::Waiter::Operation(index));
+        }
+        if self.setup.has_ranks() {
+            self.rank(io, index, operation);
         }
         if waits == 0 {
             // Not from `pending`, because loading a value just copied is slow.
@@ -327,6 +349,7 @@ impl Engine {
                 self.signal(io, slot);
             }
             Event::Loaded(die) => self.load_on(die),
+            Event::Arrived(list) => self.arrived(io, list),
             Event::PowerFails => self.power_failed(),
             Event::Answered(id) => self.results.completed.push(id),
         }

@@ -29,6 +29,8 @@ pub enum Event {
     Accepted(u32),
     /// A die has loaded one page of a word line, and more follow.
     Loaded(u32),
+    /// Data of programs has crossed the host link, by the head of their list.
+    Arrived(u32),
     /// The power fails.
     PowerFails,
     /// The host has the answer to a request.
@@ -39,6 +41,8 @@ pub enum Event {
 
 const KIND_SHIFT: u32 = 29;
 const INDEX: u32 = (1 << KIND_SHIFT) - 1;
+/// Indices of dies are smaller; those of arrivals come behind.
+const DIES: u32 = 1 << 17;
 
 impl Event {
     #[inline]
@@ -52,6 +56,7 @@ impl Event {
             Event::Accepted(index) => (5, index),
             Event::PowerFails => (6, 0),
             Event::Loaded(index) => (6, index + 1),
+            Event::Arrived(index) => (6, DIES + index),
             Event::Nothing => (6, INDEX),
             Event::Answered(index) => (7, index),
         };
@@ -71,7 +76,8 @@ impl Event {
             5 => Event::Accepted(index),
             6 if index == 0 => Event::PowerFails,
             6 if index == INDEX => Event::Nothing,
-            6 => Event::Loaded(index - 1),
+            6 if index < DIES => Event::Loaded(index - 1),
+            6 => Event::Arrived(index - DIES),
             _ => Event::Answered(index),
         }
     }

@@ -90,6 +90,11 @@ class Row:
         """Whether ours is within its bar; None without a bar or figure."""
         return None if self.ours is None or self.bar is None else self.bar.holds(self.real, self.ours)
 
+    @property
+    def has_no_bar(self) -> bool:
+        """Whether ours was measured and nothing judges it."""
+        return self.ours is not None and self.bar is None
+
     def to_dict(self) -> dict[str, Any]:
         """The row in the form of the contract."""
         deviation = self.deviation

@@ -58,7 +58,7 @@ class Validation:
         parts = [f"{sum(bool(row.within) for row in judged)} of {len(judged)} rows within their bars"]
         if len(predicted) < len(judged):
             parts.append(f"of predicted ones {sum(bool(row.within) for row in predicted)} of {len(predicted)}")
-        shown = sum(row.ours is not None and row.bar is None for row in self.rows)
+        shown = sum(row.has_no_bar for row in self.rows)
         missing = sum(row.ours is None for row in self.rows)
         parts += [f"{shown} without a bar"] if shown else []
         parts += [f"{missing} not run (no preset, or not modelled)"] if missing else []
@@ -90,14 +90,24 @@ def _cells(row: Row) -> tuple[str, ...]:
     return (
         row.conditions, row.figure, _number(row.real, row.unit), _number(row.ours, row.unit),
         "-" if deviation is None else f"{deviation:+.1f} %",
-        "-" if row.bar is None else str(row.bar),
+        "no bar" if row.bar is None else str(row.bar),
         "-" if row.within is None else "yes" if row.within else "NO",
         "fitted" if row.fitted else "predicted",
     )  # fmt: skip
 
 
+def unjudged(row: Row) -> str:
+    """One line for a row without a bar: drive, conditions, our figure and the real one."""
+    ours, real = (_number(value, row.unit) for value in (row.ours, row.real))
+    deviation = "" if row.deviation is None else f" ({row.deviation:+.1f} %)"
+    return f"{row.drive}, {row.conditions}: {row.figure}: {ours}, real {real}{deviation}"
+
+
 def render(made: Validation) -> "Group":
-    """A table for each table of real figures, and the closing line. Missing rows are listed below, by reason."""
+    """A table for each table of real figures, and the closing line.
+
+    Below each table are its rows without a bar, which nothing judges, and its missing rows, by reason.
+    """
     from rich.console import Group
     from rich.table import Table as Printed
     from rich.text import Text
@@ -113,6 +123,7 @@ def render(made: Validation) -> "Group":
                 printed.add_row(*_cells(row), style="" if row.within is not False else "bold")
         if printed.row_count:
             parts += [printed, Text()]
+        parts += [Text(f"{table.name}: no bar: {unjudged(row)}") for row in rows if row.has_no_bar]
         absent = sorted((row for row in rows if row.ours is None), key=lambda row: row.note)
         for why, missing in groupby(absent, lambda row: row.note):
             names = [row.id for row in missing]

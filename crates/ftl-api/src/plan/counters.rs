@@ -67,6 +67,12 @@ impl Cause {
     pub fn is_awaited(self) -> bool {
         matches!(self, Cause::Host | Cause::Rmw | Cause::Prefetch | Cause::ReadAhead | Cause::Rebuild)
     }
+
+    /// True if the drive keeps its data in order by operations of this cause, beside requests of the host.
+    #[inline]
+    pub fn is_upkeep(self) -> bool {
+        matches!(self, Cause::Gc | Cause::Patrol)
+    }
 }
 
 /// Number of causes.

@@ -215,17 +215,13 @@ impl Io {
         Wanted { subpages: read.subpages, words: if read.words == 0 { all } else { read.words } }
     }
 
-    /// Bytes that a host read of `subpages` sends over the host link: whole transfer units, at most the bytes of the
-    /// request that no other read sends.
+    /// Bytes that a host read of `subpages` sends over the host link: at most the bytes of the request that no other
+    /// read sends.
     #[inline]
     pub(super) fn crossing(&mut self, cause: Cause, subpages: u32) -> u32 {
         if cause != Cause::Host {
             return 0;
         }
-        let subpages = match self.host.transfer_subpages {
-            1 => subpages,
-            unit => subpages.next_multiple_of(unit),
-        };
         let crossing = u64::from(subpages * self.nand.part().subpage_bytes).min(self.present.link_left);
         self.present.link_left -= crossing;
         crossing as u32
@@ -313,7 +309,6 @@ impl Io {
         if self.plan.timed {
             let (block, page) = self.nand.place(program.ppn);
             let array = if program.single { single } else { part.programming_time(page) };
-            let from_host = program.from_host || self.present.is_from_host(program.cause);
             let operation = Operation {
                 page: page as u16,
                 block,
@@ -326,7 +321,6 @@ impl Io {
                 signal: program.signal,
                 // A failed program is repeated, and its data stays in the buffer until then.
                 frees: if outcome == Outcome::Done { program.frees } else { 0 },
-                from_host,
                 loads,
                 again: over != Over::Erased,
                 ..self.plan.operation(OperationKind::Program, cause)
@@ -367,16 +361,36 @@ impl Io {
 
     #[inline(always)]
     fn push_program(&mut self, mut operation: Operation, program: &Program<'_>, outcome: Outcome) {
+        let arrives = self.arrives(program);
         if outcome == Outcome::Done {
             let written = (0..).zip(program.logical).filter(|(index, _)| program.written >> index & 1 == 1);
             let logical = written.map(|(_, &lsn)| lsn);
-            self.note_stored(&mut operation, program.cause, (program.ppn, program.written, program.after), logical);
+            let stored = (program.ppn, program.written, program.after);
+            self.note_stored(&mut operation, program.cause, stored, logical, arrives);
         }
         self.push(program.signal, operation);
     }
 
+    /// The time at which the data of `program`, the next operation of the plan, is in the drive.
+    #[inline(always)]
+    pub(super) fn arrives(&mut self, program: &Program<'_>) -> Nanos {
+        let from_host = program.from_host || self.present.is_from_host(program.cause);
+        if from_host && self.present.arrival.until() > self.present.now { self.arrives_late(program) } else { 0 }
+    }
+
+    /// As [`Self::arrives`], while the host is still sending. A program of data that is late is marked in the plan.
+    #[inline(never)]
+    fn arrives_late(&mut self, program: &Program<'_>) -> Nanos {
+        let written = (0..).zip(program.logical).filter(|(index, _)| program.written >> index & 1 == 1);
+        let crossing = self.present.arrival.of_page(written.map(|(_, &lsn)| lsn));
+        if crossing.last > self.present.now {
+            self.plan.late.push((self.plan.operations.len() as u32, crossing));
+        }
+        crossing.last
+    }
+
     /// Records that the program `operation` for `cause` stores `logical` in the subpages `written` of page `ppn`, after
-    /// the gate `after`. The caller must add the operation to the plan next.
+    /// the gate `after`. The data is in the drive at `arrives`. The caller must add the operation to the plan next.
     #[inline(always)]
     pub(super) fn note_stored(
         &mut self,
@@ -384,6 +398,7 @@ impl Io {
         cause: Cause,
         (ppn, written, after): (u32, SubpageMask, Gate),
         logical: impl Iterator<Item = u32>,
+        arrives: Nanos,
     ) {
         if !self.plan.protected && !matches!(cause, Cause::Gc | Cause::Checkpoint | Cause::Parity) {
             let number = operations::Program::Planned(self.plan.operations.len() as u32);
@@ -391,8 +406,7 @@ impl Io {
             operation.stored = self.plan.replacing.add(self.nand.block_of(ppn), number, logical);
         }
         if self.plan.reads_memory {
-            let data_at = if operation.from_host { self.present.data_at } else { 0 };
-            operation.under_way = self.plan.under_way.add(ppn, written, after, data_at);
+            operation.under_way = self.plan.under_way.add(ppn, written, after, arrives);
         }
     }
 

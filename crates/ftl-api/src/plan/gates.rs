@@ -30,8 +30,17 @@ pub struct GateSlot {
     pub remaining: u32,
     /// Head of the engine's list of operations that wait for the gate.
     pub waiters: u32,
+    /// Head of the engine's list of reads that the gate waits for and that others overtake; [`NO_WAITER`]: none.
+    pub sources: u32,
     /// Set by the engine: a time that the gate also waits for, after `remaining` is 0; 0: none.
     pub due: u128,
+}
+
+impl GateSlot {
+    /// An unused slot.
+    fn new(generation: u32) -> Self {
+        GateSlot { generation, remaining: 0, waiters: NO_WAITER, sources: NO_WAITER, due: 0 }
+    }
 }
 
 /// Distance, in gates, at which a free slot is prefetched before its use.
@@ -49,7 +58,7 @@ impl Gates {
             prefetch(&self.slots, later as usize);
         }
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(GateSlot { generation: 0, remaining: 0, waiters: NO_WAITER, due: 0 });
+            self.slots.push(GateSlot::new(0));
             self.slots.len() as u32 - 1
         });
         Gate::new(slot, self.slots[slot as usize].generation)
@@ -86,7 +95,7 @@ impl Gates {
     pub(super) fn close_all(&mut self) {
         for slot in &mut self.slots {
             let generation = slot.generation.wrapping_add(1);
-            *slot = GateSlot { generation, remaining: 0, waiters: NO_WAITER, due: 0 };
+            *slot = GateSlot::new(generation);
         }
         self.free = (0..self.slots.len() as u32).collect();
     }
@@ -96,7 +105,7 @@ impl Gates {
     pub fn close(&mut self, gate: Gate) {
         let slot = &mut self.slots[gate.slot() as usize];
         slot.generation = slot.generation.wrapping_add(1);
-        slot.waiters = NO_WAITER;
+        (slot.waiters, slot.sources) = (NO_WAITER, NO_WAITER);
         self.free.push(gate.slot());
     }
 }

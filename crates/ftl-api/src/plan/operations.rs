@@ -2,6 +2,7 @@
 //!
 //! Ignored here: times of start and end, which the engine computes.
 
+use super::arrival::Crossing;
 use super::replacing::{self, Replacing};
 use super::under_way::{self, UnderWay};
 use super::{Cause, Gate, Gates};
@@ -41,8 +42,6 @@ pub struct Operation {
     pub again: bool,
     /// Transfers of one page each that load the data of a program; one for all other operations.
     pub loads: u8,
-    /// True for a program that stores data that the host may still be sending.
-    pub from_host: bool,
     /// Page within the block.
     pub page: u16,
     /// Block of the drive.
@@ -83,7 +82,6 @@ impl Operation {
         step: false,
         again: false,
         loads: 1,
-        from_host: false,
         page: 0,
         block: 0,
         codec: 0,
@@ -129,6 +127,8 @@ pub struct Plan {
     pub links: Vec<(Gate, Gate)>,
     /// Gates that also wait for a time.
     pub delays: Vec<(Gate, Nanos)>,
+    /// Programs whose data the host is still sending, by index in `operations`, in order.
+    pub late: Vec<(u32, Crossing)>,
     /// Erases, and programs over data, must follow this gate.
     pub barrier: Gate,
     /// Logical subpages stored by programs that have not ended; unused if the plan is protected.
@@ -157,7 +157,7 @@ pub struct Plan {
 
 // Before a timed run there are no gates, and no operation is under way.
 palimpsest_flash::state!(Plan { group, codec, step } built {
-    operations, copies, gates, links, delays, barrier, replacing, under_way, reads_memory, follows, protected,
+    operations, copies, gates, links, delays, late, barrier, replacing, under_way, reads_memory, follows, protected,
     flush_is_free, metered, timed
 });
 
@@ -223,6 +223,7 @@ impl Plan {
     pub fn clear(&mut self) {
         self.links.clear();
         self.delays.clear();
+        self.late.clear();
         self.operations.clear();
         self.copies.clear();
         self.follows.clear();

@@ -64,12 +64,10 @@ pub struct HostPort {
     /// First logical subpage and contents, if a layer above sets them.
     subpages: (u32, Vec<Data>),
     delivered: Vec<(u32, Data)>,
-    /// Smallest number of subpages per transfer over the link.
-    pub transfer_subpages: u32,
 }
 
 palimpsest_flash::state!(HostPort { write_number, changes } built {
-    payload, subpage_bytes, incoming, subpages, delivered, transfer_subpages
+    payload, subpage_bytes, incoming, subpages, delivered
 });
 
 impl HostPort {
@@ -83,7 +81,6 @@ impl HostPort {
             incoming: None,
             subpages: (0, Vec::new()),
             delivered: Vec::new(),
-            transfer_subpages: 1,
         }
     }
 

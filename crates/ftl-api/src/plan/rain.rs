@@ -291,7 +291,8 @@ impl Io {
                 open.after.push(program.after);
             }
             if program.from_host || self.present.is_from_host(program.cause) {
-                open.data_at = open.data_at.max(self.present.data_at);
+                let arrives = self.present.arrival.of_page(program.logical.iter().copied());
+                open.data_at = open.data_at.max(arrives.last);
             }
         }
         self.rain = Some(rain);

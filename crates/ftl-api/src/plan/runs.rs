@@ -188,14 +188,14 @@ impl SliceIo for Io {
                 after,
                 signal,
                 frees,
-                from_host: program.from_host || self.present.is_from_host(program.cause),
                 ..self.plan.operation(OperationKind::Program, cause)
             };
             if self.is_checked() {
                 return Ok(self.push_next_checked(&{ operation }, &{ program }));
             }
             let stored = (ppn, program.written, after);
-            self.note_stored(&mut operation, program.cause, stored, logical.iter().copied());
+            let arrives = self.arrives(&program);
+            self.note_stored(&mut operation, program.cause, stored, logical.iter().copied(), arrives);
             self.push(signal, operation);
         }
         Ok(Outcome::Done)

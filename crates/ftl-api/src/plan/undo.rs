@@ -2,6 +2,7 @@
 //!
 //! Ignored here: cells, which flash rolls back itself.
 
+use super::arrival::Arrival;
 use super::{Cause, Gate, Io, IoCounters};
 use std::collections::BTreeMap;
 
@@ -74,7 +75,7 @@ impl PowerIo for Io {
         self.plan.under_way.clear();
         self.plan.clear();
         self.dies.iter_mut().for_each(|die| *die = Default::default());
-        (self.present.gate, self.present.buffer_taken, self.present.data_at) = (Gate::NONE, 0, 0);
+        (self.present.gate, self.present.buffer_taken, self.present.arrival) = (Gate::NONE, 0, Arrival::default());
         undone
     }
 

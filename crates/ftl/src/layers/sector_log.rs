@@ -414,10 +414,6 @@ impl Ftl for SectorLog {
         self.subpages
     }
 
-    fn transfer_subpages(&self) -> u32 {
-        1
-    }
-
     fn classifier_ahead(&mut self) -> Option<&mut dyn ClassifyAhead> {
         self.streams.ahead()
     }

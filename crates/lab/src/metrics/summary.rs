@@ -110,7 +110,7 @@ pub struct Requests {
     pub flush: u64,
 }
 
-/// Transfers of the host. `transferred` counts whole units of the layer's transfers.
+/// Transfers of the host. `transferred` counts the blocks of the commands, read and written.
 #[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Host {

@@ -126,13 +126,13 @@ impl<'a> Session<'a> {
             drive.verify_times(None);
         }
         let subpage = config.geometry.subpage_bytes / SECTOR_BYTES as u32;
-        let (transferred, classifies) = (drive.ftl.transfer_subpages(), drive.ftl.classifier_ahead().is_some());
+        let classifies = drive.ftl.classifier_ahead().is_some();
         Ok(Session {
             drive,
             verifier: ShadowVerifier::new(shadow),
             recorder: Recorder::new(0, FlashTotals::default(), false),
             baseline: Baseline::default(),
-            tally: Tally::new(subpage, transferred),
+            tally: Tally::new(subpage),
             addresses: Addresses::new(config.logical_bytes() / SECTOR_BYTES),
             watch: Watch::new(watcher),
             intake: Intake::new(),

@@ -14,8 +14,8 @@ use crate::metrics::operations::columns;
 use crate::metrics::recorder::Recorder;
 use crate::metrics::snapshots::Snapshots;
 use crate::metrics::summary::{
-    ByCause, Checkpoint, Energy, Flash, Gc, Host, Latencies, Latency, MappingBytes, Merge, Power, Precondition,
-    Promise, Rain, ReadAhead, ReadAmplification, Reliability, SCHEMA_VERSION, Sim, Summary, Throughput,
+    ByCause, Checkpoint, Energy, Flash, Gc, Latencies, Latency, MappingBytes, Merge, Power, Precondition, Promise, Rain,
+    ReadAhead, ReadAmplification, Reliability, SCHEMA_VERSION, Sim, Summary, Throughput,
 };
 use crate::metrics::zns::Zns;
 use palimpsest_flash::nand::data::Payload;
@@ -108,7 +108,7 @@ pub(super) fn outcome(
         promise: Promise::of(config.guarantee(registered(config)), config.host.acknowledge == Acknowledge::Volatile),
         config: resolved.to_json(),
         requests: session.tally.requests.clone(),
-        host: Host { subpages_hit: hits(session), ..session.tally.host.clone() },
+        host: session.tally.host(hits(session)),
         latency_ns: timed.then(|| latencies(recorder)),
         why: recorder.why.explanations(),
         throughput: throughput(session, timed, simulated),

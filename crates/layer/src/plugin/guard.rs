@@ -94,10 +94,6 @@ impl Ftl for Guarded {
         self.of(|layer| layer.trim_subpages())
     }
 
-    fn transfer_subpages(&self) -> u32 {
-        self.of(|layer| layer.transfer_subpages())
-    }
-
     fn inner_subpages(&self) -> Option<u32> {
         self.of(|layer| layer.inner_subpages())
     }

@@ -7,8 +7,9 @@ use crate::controller::Controller;
 use crate::queues::Class;
 use crate::settings::ControllerTimes;
 use palimpsest_flash::error::Result;
-use palimpsest_flash::geometry::{Extent, RequestKind};
+use palimpsest_flash::geometry::RequestKind;
 use palimpsest_flash::units::Nanos;
+use palimpsest_ftl_api::plan::arrival::Pace;
 
 impl Drive {
     /// Sets the controller's times for requests submitted from now on.
@@ -71,13 +72,11 @@ impl Drive {
         Ok(true)
     }
 
-    /// Time to put `extent` into the write buffer, if there is one.
+    /// Speed at which writes cross the host link and enter the write buffer, if there is one.
     #[inline]
-    pub(super) fn t_buffer(&self, extent: Extent) -> Nanos {
+    pub(super) fn pace(&self) -> Pace {
         let times = self.controller.times();
-        if !self.buffer.exists() || times.t_buffer + times.t_buffer_next == 0 {
-            return 0;
-        }
-        times.t_buffer + times.t_buffer_next * (self.units.subpages(extent) - 1)
+        let (first, next) = if self.buffer.exists() { (times.t_buffer, times.t_buffer_next) } else { (0, 0) };
+        Pace { link: self.engine.link_rate(), first, next, subpage: self.io.host.sectors_per_subpage() }
     }
 }

@@ -16,6 +16,7 @@ use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::Durability;
+use palimpsest_ftl_api::plan::arrival::Arrival;
 use palimpsest_ftl_api::plan::{CheckpointIo, IoCounters, PairedIo, PowerIo};
 
 /// Subpages per read of [`Drive::read_back`].
@@ -276,7 +277,7 @@ impl Drive {
         self.engine.causality = None;
         if self.laws.guarantee.protected {
             // The host completes its transfers all the same, and recovery may have to wait for them.
-            self.io.present.data_at = self.link.buffered_at();
+            self.io.present.arrival = Arrival::complete(self.link.buffered_at());
         } else {
             self.link.lose();
         }

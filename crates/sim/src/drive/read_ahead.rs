@@ -193,8 +193,7 @@ impl Streams {
             return io.link(ready, request);
         }
         let subpage_bytes = u64::from(io.geometry().subpage_bytes);
-        let units = u64::from(count.next_multiple_of(io.host.transfer_subpages)) * subpage_bytes;
-        let bytes = units.min(io.present.link_left);
+        let bytes = (u64::from(count) * subpage_bytes).min(io.present.link_left);
         io.present.link_left -= bytes;
         self.crossings.push((ready, request, bytes));
     }

@@ -54,6 +54,6 @@ impl Units {
     /// Subpages that `extent` occupies in the write buffer.
     #[inline]
     pub(super) fn subpages(&self, extent: Extent) -> u64 {
-        (u64::from(extent.sectors) * SECTOR_BYTES).div_ceil(self.subpage_bytes)
+        extent.bytes().div_ceil(self.subpage_bytes)
     }
 }

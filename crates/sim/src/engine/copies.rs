@@ -26,9 +26,10 @@ impl Engine {
         if of_program.step && self.class_of(of_program.kind, of_program.cause, true) == STEPS {
             self.hardware.ready[to_plane as usize].steps += copies;
         }
+        let is_source = self.setup.has_ranks();
         self.expect_reads(of_read.block, copies);
         let mut tail = self.tail_of(of_program.block);
-        if tail != NONE && self.pending[tail].step && !of_program.step {
+        if tail != NONE && self.pending[tail].is_step() && !of_program.step {
             self.hardware.ready[to_plane as usize].behind_steps += 1;
         }
         for (number, copy) in operations.chunks_exact(2).enumerate() {
@@ -41,6 +42,9 @@ impl Engine {
             match number {
                 0 => self.join_ready(index, self.order - 1, from, class, read.step),
                 _ => self.join_behind(index, self.order - 1, from, class, read.step),
+            }
+            if is_source {
+                self.add_source(io, read.signal.slot(), index);
             }
             self.wake(from_die);
             let index = self.pending.add_copy(program, self.order, to, self.now);

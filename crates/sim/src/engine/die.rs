@@ -30,8 +30,10 @@ pub(super) struct Batch {
     pub(super) array_until: Nanos,
     /// True for a read whose data is in the page register.
     pub(super) sensed: bool,
-    /// Time of the first suspension; `Nanos::MAX` if never.
-    pub(super) suspended_at: Nanos,
+    /// Time for which the array has been suspended; of a suspended batch, without the present suspension.
+    pub(super) held: Nanos,
+    /// Time at which the array of a suspended batch stopped.
+    pub(super) stopped_at: Nanos,
     pub(super) suspensions: u32,
 }
 
@@ -51,7 +53,8 @@ impl Batch {
             array_from: 0,
             array_until: 0,
             sensed: false,
-            suspended_at: Nanos::MAX,
+            held: 0,
+            stopped_at: 0,
             suspensions: 0,
         }
     }
@@ -89,6 +92,8 @@ pub(super) struct Die {
     pub(super) busy_since: Nanos,
     /// Number of ready operations.
     pub(super) ready: u32,
+    /// Number of ready reads that may suspend programs and erases; counted only if any may.
+    pub(super) urgent: u32,
     /// The first of the ready operations, by class.
     pub(super) first: [First; CLASSES],
     /// Time at which a step of collection last started.

@@ -75,9 +75,10 @@ impl Engine {
     #[inline(never)]
     fn next_beside_suspended(&mut self, die: u32, pipelined: Option<OperationKind>) -> Option<(u32, usize)> {
         let Some(suspended) = &self.hardware.dies[die as usize].suspended else { return None };
-        let next = if self.starves(suspended, 0) { None } else { self.pick(die, Some(OperationKind::Read)) };
-        // A suspended batch does not wait for steps of collection.
-        let next = next.filter(|&(index, _)| !self.pending[index].step);
+        let held = self.now.saturating_sub(suspended.stopped_at);
+        let next = if self.starves(suspended, held) { None } else { self.pick(die, Some(OperationKind::Read)) };
+        // A suspended batch does not wait for collection.
+        let next = next.filter(|&(index, _)| self.may_delay(die, index));
         match (next, pipelined) {
             (Some(_), _) => {}
             (None, None) => self.resume(die),
@@ -102,10 +103,17 @@ impl Engine {
         }
     }
 
-    /// True if a delay of `more` would hold up `batch` for the starvation bound.
+    /// True if a suspension of `time` more would hold up `batch` for the starvation bound.
     #[inline]
-    fn starves(&self, batch: &Batch, more: Nanos) -> bool {
-        self.now + more - batch.suspended_at.min(self.now) >= self.setup.settings.starvation_bound
+    fn starves(&self, batch: &Batch, time: Nanos) -> bool {
+        batch.held + time >= self.setup.settings.starvation_bound
+    }
+
+    /// True if read `index`, the next of `die`, may delay a running or suspended batch: it serves a request, or goes
+    /// before one that does.
+    #[inline]
+    fn may_delay(&self, die: u32, index: u32) -> bool {
+        !self.pending[index].is_low() && self.hardware.dies[die as usize].urgent > 0
     }
 
     /// The next ready operation of `die`, restricted to the kind `only` (any if `None`).
@@ -150,7 +158,7 @@ impl Engine {
         let plane = &self.hardware.ready[self.pending[step.index].plane as usize];
         let urgent = plane.behind_steps > 0 || plane.steps > self.setup.geometry.pages_per_block / SHARE_OF_STEPS;
         let due = step.is_older(other) && (urgent || self.has_waited(step.index));
-        let goes = due && !self.pending[other.index].step;
+        let goes = due && !self.pending[other.index].is_low();
         if goes { (step, STEPS) } else { (other, 1) }
     }
 
@@ -216,6 +224,10 @@ impl Engine {
         if class == STEPS {
             state.stepped = self.now;
         }
+        let counts = self.setup.suspends() && operation.kind == OperationKind::Read;
+        if counts {
+            state.urgent -= u32::from(operation.is_urgent());
+        }
         if state.ready == 0 {
             state.first[class] = First::NONE;
             return (behind, 1);
@@ -245,6 +257,9 @@ impl Engine {
                     batch.members[usize::from(batch.count)] = front.index;
                     batch.count += 1;
                     state.ready -= 1;
+                    if counts {
+                        state.urgent -= u32::from(other.is_urgent());
+                    }
                     ready.take(class);
                     let Some(behind) = ready.first(class) else { continue };
                     front = behind;
@@ -516,14 +531,14 @@ impl Engine {
             return;
         }
         let read = self.pick(die, Some(OperationKind::Read));
-        if read.is_none_or(|(index, _)| self.pending[index].step) {
+        if read.is_none_or(|(index, _)| !self.may_delay(die, index)) {
             return;
         }
         let now = self.now;
         let state = &mut self.hardware.dies[die as usize];
         let Some(mut batch) = state.front.take() else { return };
         batch.array_until -= now + rest; // remaining work
-        batch.suspended_at = batch.suspended_at.min(now);
+        batch.stopped_at = now + rest;
         batch.suspensions = batch.suspensions.saturating_add(1);
         state.suspended = Some(batch);
         state.behind = state.back.take().map(|back| Batch {
@@ -548,6 +563,7 @@ impl Engine {
         let state = &mut self.hardware.dies[die as usize];
         let Some(mut batch) = state.suspended.take() else { return };
         batch.array_from = now + self.setup.t_resume;
+        batch.held += batch.array_from - batch.stopped_at;
         batch.array_until += batch.array_from;
         state.busy_since = now;
         state.front = Some(batch);

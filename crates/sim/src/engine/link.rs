@@ -7,6 +7,7 @@ use super::pending::{Details, Pending};
 use super::{Bus, Engine, Event};
 use crate::settings::HostTimes;
 use palimpsest_flash::units::{Nanos, Rate};
+use palimpsest_ftl_api::plan::arrival::Crossing;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io};
 
 /// The host link.
@@ -59,14 +60,21 @@ impl HostLink {
 }
 
 impl Engine {
-    /// Starts a transfer of `bytes` of a write over the host link. Returns the time of arrival.
+    /// Rate of the host link; 0: unlimited.
     #[inline]
-    pub fn receive(&mut self, bytes: u64) -> Nanos {
+    pub fn link_rate(&self) -> Rate {
+        self.link.rate
+    }
+
+    /// Starts a transfer of `bytes` of a write over the host link.
+    #[inline]
+    pub fn receive(&mut self, bytes: u64) -> Crossing {
         if self.link.rate.0 == 0 {
-            return self.now;
+            return Crossing { first: self.now, last: self.now };
         }
         let time = self.link.time(bytes);
-        self.link.inward.take(self.now, time)
+        let last = self.link.inward.take(self.now, time);
+        Crossing { first: last - time, last }
     }
 
     /// Starts a transfer of `bytes` of a read without flash over the host link, available at `from`. Returns the time
@@ -117,6 +125,7 @@ impl Engine {
             }
         };
         self.add_waiter(io, gate, Waiter::Crossing(index));
+        self.hurry(io, gate);
     }
 
     /// Starts the transfer `index` over the host link.

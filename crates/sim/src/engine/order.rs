@@ -109,7 +109,7 @@ impl Engine {
         if tail != NONE {
             self.pending[tail].next_on_block = index;
             waits += 1;
-            if self.pending[tail].step && !operation.step {
+            if self.pending[tail].is_step() && !operation.step {
                 self.hardware.ready[self.pending[index].plane as usize].behind_steps += 1;
             }
         }
@@ -191,8 +191,8 @@ impl Engine {
                 *tail = NONE;
             }
         } else {
-            let (step, plane) = (pending.step, pending.plane);
-            if step && !self.pending[next].step {
+            let (step, plane) = (pending.is_step(), pending.plane);
+            if step && !self.pending[next].is_step() {
                 self.hardware.ready[plane as usize].behind_steps -= 1;
             }
             self.release(next);

@@ -11,6 +11,26 @@ use palimpsest_ftl_api::plan::{replacing, under_way};
 /// Distance, in operations, at which a free place is prefetched before its use.
 const AHEAD: usize = 4;
 
+/// How urgent an operation is, beside its kind and cause.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rank {
+    /// A step of collection that no request waits for yet.
+    Step,
+    Usual,
+    /// A read that a request waits for, whatever its cause ([`super::joins`]).
+    Joined,
+    /// Such a read, planned as a step of collection.
+    JoinedStep,
+}
+
+impl Rank {
+    /// The rank of an operation that is a step of collection, or is not.
+    #[inline]
+    pub(super) fn of(step: bool) -> Self {
+        if step { Rank::Step } else { Rank::Usual }
+    }
+}
+
 /// An operation that has not ended. Fields of the same name are described in [`Operation`].
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
@@ -36,7 +56,7 @@ pub(super) struct Pending {
     die: u16,
     pub(super) kind: OperationKind,
     pub(super) cause: Cause,
-    pub(super) step: bool,
+    pub(super) rank: Rank,
     /// True if the operation has [`Details`].
     pub(super) detailed: bool,
 }
@@ -91,7 +111,7 @@ impl Pending {
         die: 0,
         kind: OperationKind::Read,
         cause: Cause::Host,
-        step: false,
+        rank: Rank::Usual,
         detailed: false,
     };
 
@@ -114,7 +134,7 @@ impl Pending {
             die: die as u16,
             kind: operation.kind,
             cause: operation.cause,
-            step: operation.step,
+            rank: Rank::of(operation.step),
             detailed,
         }
     }
@@ -122,6 +142,34 @@ impl Pending {
     #[inline]
     pub(super) fn die(&self) -> u32 {
         self.die.into()
+    }
+
+    /// True for a read that serves a request, so that it may suspend programs and erases.
+    #[inline]
+    pub(super) fn is_urgent(&self) -> bool {
+        let is_awaited = match self.rank {
+            Rank::Step => false,
+            Rank::Usual => !self.cause.is_upkeep(),
+            Rank::Joined | Rank::JoinedStep => true,
+        };
+        self.kind == OperationKind::Read && is_awaited
+    }
+
+    /// True for a step of collection, even if a request waits for it by now.
+    #[inline]
+    pub(super) fn is_step(&self) -> bool {
+        matches!(self.rank, Rank::Step | Rank::JoinedStep)
+    }
+
+    /// True for a step of collection that no request waits for yet.
+    #[inline]
+    pub(super) fn is_low(&self) -> bool {
+        self.rank == Rank::Step
+    }
+
+    /// Records that a request waits for the operation.
+    pub(super) fn join(&mut self) {
+        self.rank = if self.is_step() { Rank::JoinedStep } else { Rank::Joined };
     }
 }
 

@@ -128,6 +128,7 @@ impl Engine {
         self.edges.entries.clear();
         self.edges.free.clear();
         self.edges.closing.clear();
+        self.joins = Default::default();
         self.link.crossings = Default::default();
         self.plan.accepted.clear();
         self.results.ended_in_drive.clear();

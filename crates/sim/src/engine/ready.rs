@@ -2,6 +2,7 @@
 //! become ready in order, so adding to the end of a queue is the fast case. Most events of a die find no ready
 //! operation.
 
+use super::pending::Rank;
 use super::{BEHIND, Engine, NONE, STEPS};
 use palimpsest_ftl_api::plan::Io;
 use std::collections::VecDeque;
@@ -39,6 +40,12 @@ impl InOrder {
         let place = self.queue.partition_point(|&(other, _)| other < turn);
         self.queue.insert(place, (turn, index));
     }
+
+    /// Removes the operation of `turn`; returns false if there is none.
+    fn remove(&mut self, turn: u64) -> bool {
+        let place = self.queue.binary_search_by_key(&turn, |&(other, _)| other);
+        place.is_ok_and(|place| self.queue.remove(place).is_some())
+    }
 }
 
 /// Ready operations of a plane, by scheduling class.
@@ -56,6 +63,11 @@ impl Ready {
     #[inline]
     pub(super) fn first(&self, class: usize) -> Option<First> {
         self.classes[class].queue.front().map(|&(turn, index)| First { turn, index })
+    }
+
+    /// Removes read number `order` from the reads that are ready in `class`; returns false if it is not there.
+    pub(super) fn remove_read(&mut self, order: u64, class: usize, step: bool) -> bool {
+        self.classes[class].remove(turn_of(order, class, step))
     }
 
     /// Removes the first operation of `class`, which starts.
@@ -101,9 +113,18 @@ impl Engine {
     #[inline]
     pub(super) fn make_ready(&mut self, index: u32) {
         let pending = &self.pending[index];
-        let (order, step, place) = (pending.order, pending.step, (pending.die(), pending.plane));
-        let class = self.class_of(pending.kind, pending.cause, step);
-        self.join_ready(index, order, place, class, step);
+        let (order, step, place) = (pending.order, pending.is_low(), (pending.die(), pending.plane));
+        self.join_ready(index, order, place, self.class(index), step);
+    }
+
+    /// Scheduling class of operation `index`.
+    #[inline]
+    pub(super) fn class(&self, index: u32) -> usize {
+        let pending = &self.pending[index];
+        match pending.rank {
+            Rank::Joined | Rank::JoinedStep => 0,
+            Rank::Step | Rank::Usual => self.class_of(pending.kind, pending.cause, pending.is_low()),
+        }
     }
 
     /// Adds operation `index` with number `order`, for `plane` of `die`, to the ready operations of `class`.
@@ -118,6 +139,9 @@ impl Engine {
             *first = First { turn, index };
         }
         state.ready += 1;
+        if self.setup.suspends() {
+            self.hardware.dies[die as usize].urgent += u32::from(self.pending[index].is_urgent());
+        }
         self.wake_in_time(die);
     }
 

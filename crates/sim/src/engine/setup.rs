@@ -6,7 +6,7 @@ use super::Engine;
 use super::bus::{Bus, Transfers};
 use super::die::Die;
 use super::ready::Ready;
-use crate::settings::SimSettings;
+use crate::settings::{Scheduler, SimSettings, Suspend};
 use palimpsest_flash::geometry::{Divisor, Geometry};
 use palimpsest_flash::nand::part::Part;
 use palimpsest_flash::units::Nanos;
@@ -40,6 +40,18 @@ impl Setup {
             t_resume: part.t_resume,
             wakes_always: Engine::looks_twice(settings.suspend, part),
         }
+    }
+
+    /// True if reads may suspend programs or erases.
+    #[inline]
+    pub(super) fn suspends(&self) -> bool {
+        self.settings.suspend != Suspend::None
+    }
+
+    /// True if some reads have less urgency than others, unless a request waits for them.
+    #[inline]
+    pub(super) fn has_ranks(&self) -> bool {
+        self.settings.scheduler != Scheduler::Fifo || self.suspends()
     }
 
     /// Die and plane of `block`.

@@ -3,10 +3,12 @@
 
 use super::*;
 use crate::settings::{BlockOrder, MultiPlane, Suspend};
+use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::nand::data::{Data, Payload};
 use palimpsest_flash::nand::part::samples::slc;
 use palimpsest_flash::nand::{Nand, Outcome};
 use palimpsest_flash::units::Rate;
+use palimpsest_ftl_api::plan::arrival::{Arrival, Crossing, Pace};
 use palimpsest_ftl_api::plan::{Erase, Gate, Program as Write, Read};
 
 const COMMAND: Nanos = 100;
@@ -154,6 +156,104 @@ fn an_erase_is_suspended_at_most_as_often_as_allowed() {
     assert_eq!([1, 2, 3, 0].map(first_ends), [1, 2, 3, 3]);
 }
 
+/// Only the time in which the array stood still counts towards the bound, not that in which it worked again.
+#[test]
+fn an_erase_that_works_again_may_be_held_again() {
+    let settings = SimSettings { suspend: Suspend::Erase, starvation_bound: 400_000, ..settings() };
+    let mut bench = Bench::new(&settings);
+    let erased = bench.at(0, |io| erase(io, 0)) as usize;
+    let times = [100_000, 700_000, 1_300_000, 1_700_000];
+    let reads = times.map(|at| (at, bench.at(at, |io| read(io, PAGES, Gate::NONE)) as usize));
+    let ended = bench.run();
+    // A suspension lasts for 5 us, a read and the resumption: three reach the bound.
+    assert_eq!(reads.map(|(at, id)| ended[id] - at <= 5_000 + READ), [true, true, true, false]);
+    assert_eq!(ended[reads[3].1], ended[erased] + READ);
+}
+
+/// A read of collection, when a program is in the array, and the end of a request that joins the read later.
+fn read_beside_a_program(scheduler: Scheduler, step: bool, joins: bool) -> [Nanos; 3] {
+    let mut bench = Bench::new(&SimSettings { scheduler, suspend: Suspend::ProgramErase, ..settings() });
+    let mut gate = Gate::NONE;
+    let programmed = bench.at(0, |io| program(io, 2 * PAGES, Gate::NONE));
+    let copied = bench.at(150_000, |io| {
+        gate = io.gate();
+        io.plan.step = step;
+        io.read(Read { signal: gate, ..Read::new(0, 1, Cause::Gc) }).expect("a written page");
+        io.plan.step = false;
+        io.link(gate, io.request());
+        if !joins {
+            io.present.gate = Gate::NONE;
+        }
+    });
+    let last = bench.at(160_000, |_| {});
+    let ended = bench.run();
+    [programmed, copied, last].map(|id| ended[id as usize])
+}
+
+/// A read of collection suspends no program, unless a request waits for it.
+#[test]
+fn collection_suspends_for_requests_only() {
+    let program = COMMAND + TRANSFER + PROGRAM;
+    for (scheduler, step) in [(Scheduler::Fifo, false), (Scheduler::ReadFirst, false), (Scheduler::ReadFirst, true)] {
+        let [programmed, read, _] = read_beside_a_program(scheduler, step, false);
+        assert_eq!([programmed, read], [program, program + READ], "{scheduler:?}, {step}");
+        let [programmed, read, _] = read_beside_a_program(scheduler, step, true);
+        assert_eq!(read, 150_000 + 5_000 + READ, "{scheduler:?}, {step}");
+        assert!(programmed > program);
+    }
+}
+
+/// A request that waits for a step of collection, through other gates, gives it its own class.
+#[test]
+fn a_step_that_a_request_joins_goes_before_others() {
+    let ends = |joins: bool| {
+        let mut bench = Bench::new(&SimSettings { scheduler: Scheduler::ReadFirst, ..settings() });
+        let mut gate = Gate::NONE;
+        bench.at(0, |io| read(io, PAGES, Gate::NONE));
+        bench.at(0, |io| {
+            gate = io.gate();
+            io.plan.step = true;
+            io.read(Read { signal: gate, ..Read::new(0, 1, Cause::Gc) }).expect("a written page");
+            io.plan.step = false;
+        });
+        let mut both = Gate::NONE;
+        bench.at(1, |io| {
+            both = io.gate();
+            io.link(gate, both);
+        });
+        (1..4).for_each(|page| _ = bench.at(2, |io| read(io, PAGES + page, Gate::NONE)));
+        let request = bench.at(3, |io| {
+            let after = if joins { both } else { Gate::NONE };
+            io.link(after, io.request());
+        });
+        let behind = bench.at(4, |io| read(io, PAGES + 4, both));
+        bench.at(5, |io| read(io, PAGES + 5, Gate::NONE));
+        let ended = bench.run();
+        [request, behind].map(|id| ended[id as usize])
+    };
+    // The step was planned before the three reads of the host.
+    assert_eq!(ends(true)[0], 2 * READ);
+    // A read that follows the step gives it its class, too.
+    assert_eq!(ends(false)[1], 6 * READ);
+    assert_eq!(ends(true)[1], 6 * READ);
+}
+
+/// A program whose data is still on the host link leaves die and bus to others until its transfer can run through.
+#[test]
+fn a_late_program_leaves_the_bus_to_others() {
+    let mut bench = Bench::new(&settings());
+    let (last, extent) = (1_000_000, Extent { sector: 0, sectors: 8 });
+    let pace = Pace { subpage: 8, ..Pace::default() };
+    bench.at(0, |io| {
+        io.present.arrival = Arrival::new(extent, Crossing { first: 0, last }, 0, pace);
+        let signal = io.request();
+        let write = Write { signal, ..Write::new(2 * PAGES, &[0], &[Data::ZERO], Cause::Host) };
+        assert_eq!(io.program(write).expect("an erased page"), Outcome::Done);
+    });
+    bench.at(10_000, |io| read(io, 0, Gate::NONE));
+    assert_eq!(bench.run(), [last + PROGRAM, 10_000 + READ]);
+}
+
 /// The erase of a block follows a read planned before, which waits for a gate; the erase of another block does not.
 #[test]
 fn an_erase_follows_reads_planned_before() {
@@ -220,7 +320,8 @@ fn a_program_frees_its_room_at_its_end() {
 #[test]
 fn the_host_link_serves_in_order() {
     let mut bench = Bench::new(&settings());
-    assert_eq!([bench.engine.receive(4096), bench.engine.receive(512)], [4096, 4608]);
+    let inward = [bench.engine.receive(4096), bench.engine.receive(512)];
+    assert_eq!(inward, [Crossing { first: 0, last: 4096 }, Crossing { first: 4096, last: 4608 }]);
     assert_eq!(bench.engine.send(1000, 4096), 5096, "not before the data is there, whatever arrives meanwhile");
     let (mut first, mut second) = (Gate::NONE, Gate::NONE);
     bench.at(0, |io| {

@@ -4,8 +4,8 @@
 use super::Session;
 use crate::metrics::recorder::FlashTotals;
 use crate::metrics::summary::{Host, Requests};
-use palimpsest_flash::geometry::{Divisor, RequestKind};
-use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
+use palimpsest_flash::geometry::{Divisor, Extent, RequestKind};
+use palimpsest_flash::units::Nanos;
 use palimpsest_sim::drive::Command;
 
 /// Counters of the host.
@@ -21,14 +21,13 @@ pub(in crate::run) struct Tally {
     warmup_bytes: u64,
     /// Totals and energy of all operations when timing ended; later ones take no time.
     pub(super) timed_until: Option<(FlashTotals, i64)>,
-    /// Sectors of a subpage, and of a layer's unit of transfer.
+    /// Sectors of a subpage.
     subpage: Divisor,
-    transferred: Divisor,
 }
 
 impl Tally {
-    /// Counters at 0, for subpages of `subpage` sectors, of which the layer transfers `transferred` at a time.
-    pub(super) fn new(subpage: u32, transferred: u32) -> Self {
+    /// Counters at 0, for subpages of `subpage` sectors.
+    pub(super) fn new(subpage: u32) -> Self {
         Tally {
             requests: Requests::default(),
             host: Host::default(),
@@ -38,7 +37,6 @@ impl Tally {
             warmup_bytes: 0,
             timed_until: None,
             subpage: Divisor::new(subpage),
-            transferred: Divisor::new(subpage * transferred),
         }
     }
 
@@ -66,17 +64,39 @@ impl Tally {
         self.arrivals = (self.arrivals.0.or(Some(at)), at);
     }
 
+    /// Subpages that `extent` touches.
+    #[inline]
+    fn covered(&self, extent: Extent) -> u64 {
+        match extent.sectors {
+            0 => 0,
+            _ => self.subpage.divide_wide(extent.end() - 1) - self.subpage.divide_wide(extent.sector) + 1,
+        }
+    }
+
+    /// The host's transfers in the measurement. The link carries the blocks of the commands and no more.
+    pub(in crate::run) fn host(&self, subpages_hit: u64) -> Host {
+        let host = &self.host;
+        Host {
+            subpages_hit,
+            bytes_transferred: host.bytes_read + host.bytes_written,
+            subpages_transferred: host.subpages_read + host.subpages_written,
+            ..self.host.clone()
+        }
+    }
+
     fn subtract(&mut self, command: Command) {
-        let bytes = u64::from(command.extent.sectors) * SECTOR_BYTES;
+        let (bytes, subpages) = (command.extent.bytes(), self.covered(command.extent));
         let (requests, host) = (&mut self.requests, &mut self.host);
         match command.kind {
             RequestKind::Read => {
                 requests.read -= 1;
                 host.bytes_read -= bytes;
+                host.subpages_read -= subpages;
             }
             RequestKind::Write => {
                 requests.write -= 1;
                 host.bytes_written -= bytes;
+                host.subpages_written -= subpages;
             }
             RequestKind::Trim => requests.trim -= 1,
             RequestKind::Flush => requests.flush -= 1,
@@ -97,11 +117,7 @@ impl Session<'_> {
     /// Counts `command`.
     #[inline(always)]
     pub(in crate::run) fn tally(&mut self, Command { kind, extent, directives }: Command) {
-        let bytes = u64::from(extent.sectors) * SECTOR_BYTES;
-        let covered = |sectors: Divisor| match extent.sectors {
-            0 => 0,
-            _ => sectors.divide_wide(extent.end() - 1) - sectors.divide_wide(extent.sector) + 1,
-        };
+        let (bytes, subpages) = (extent.bytes(), self.tally.covered(extent));
         if let Some(volumes) = &mut self.recorder.volumes {
             volumes.of(directives.owner).submitted(kind, extent.sectors);
         }
@@ -109,27 +125,20 @@ impl Session<'_> {
             jobs.of(directives.owner).submitted(kind, extent.sectors);
         }
         self.tally.untimed += u64::from(self.worn_out.is_some());
-        let Tally { requests, host, subpage, transferred, .. } = &mut self.tally;
+        let Tally { requests, host, .. } = &mut self.tally;
         match kind {
             RequestKind::Read => {
                 requests.read += 1;
                 host.bytes_read += bytes;
-                host.subpages_read += covered(*subpage);
+                host.subpages_read += subpages;
             }
             RequestKind::Write => {
                 requests.write += 1;
                 host.bytes_written += bytes;
-                host.subpages_written += covered(*subpage);
+                host.subpages_written += subpages;
             }
             RequestKind::Trim => requests.trim += 1,
             RequestKind::Flush => requests.flush += 1,
-        }
-        if matches!(kind, RequestKind::Read | RequestKind::Write) {
-            host.subpages_transferred += match self.drive.io.host.transfer_subpages {
-                1 => covered(*subpage),
-                unit => covered(*transferred) * u64::from(unit),
-            };
-            host.bytes_transferred += self.drive.link_bytes(extent);
         }
     }
 }

@@ -16,6 +16,7 @@ paper states none of them, so that the setting is consistent with the paper's nu
 import math
 import tomllib
 from collections.abc import Callable
+from typing import Any
 
 import polars as pl
 
@@ -25,7 +26,7 @@ from ...claims import TOLERANCE, Claim
 from ...measures import change, over_seeds, response_ns, seeds_note
 from ...study import Point, Study, load
 
-__all__ = ["claims", "effects", "implied_claims", "marks", "near_claims", "without_waits"]
+__all__ = ["claims", "effects", "implied_claims", "marks", "moved", "near_claims", "without_waits"]
 
 Measured = Callable[..., Result]
 """The result by `ftl`, `workload`, `page` in KiB and allocation `threshold` (the second by default)."""
@@ -230,6 +231,17 @@ def _not_below(study: Study, point: Point) -> str:
         for ftl in ("sector-log", "mga")
         if response_ns(own := result(ftl=ftl, workload=workload, page=page)) >= response_ns(base)
     )
+
+
+def moved(result: Any, ftl: str, page: int) -> int:  # noqa: ANN401 - a result, or its fields
+    """Subpages that a run moves between host and device in the paper: under the page map whole pages of `page` KiB.
+
+    The simulated link carries the requests alone, as that of NVMe does.
+    """
+    if ftl != "page":
+        return int(result.host.subpages_transferred)
+    host = result.flash.by_cause.host
+    return int(host.reads + host.programs) * page // 4
 
 
 def implied_claims(study: Study) -> list[Claim]:
