@@ -98,7 +98,7 @@ fn requests_of_several_pages_spread_over_channels_and_dies() {
         "part.t_program_high=1ms part.t_program=1ms part.t_read=50us part.t_read_high=50us ftl.allocation=round-robin",
     ) {
         let (drive, part) = (&ssd.drive, &ssd.drive.part);
-        let (geometry, bus) = (&drive.geometry, page_on_bus(drive));
+        let geometry = &drive.geometry;
         let most = (geometry.dies() / geometry.channels).min(2);
         for dies in 1..=most {
             let pages = geometry.channels * dies;
