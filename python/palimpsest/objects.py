@@ -97,6 +97,16 @@ def figures(result: Result) -> dict[str, Any]:
     }
 
 
+def require_inserts(results: Sequence[Result]) -> None:
+    """Raises InputError if no run inserted an object: there is nothing to compare."""
+    caches = [each["objects"] for each in results]
+    if not any(part["inserts"] for cache in caches for part in cache["classes"]):
+        raise InputError(
+            f"{results[0]['workload']}: no object was inserted by {count(caches[0]['gets'])} gets and the puts between, "
+            "so the cache wrote nothing; expected more requests, or a trace with puts or misses"
+        )
+
+
 _ROWS: tuple[tuple[str, Callable[[dict[str, Any]], str]], ...] = (
     ("hit ratio", lambda of: percent(of["hit_ratio"])),
     ("gets", lambda of: count(of["gets"])),
@@ -275,6 +285,7 @@ def objects(
         results, failure = engine.run_many(chosen, min(cores(jobs), len(chosen)), board.callback)
     if failure is not None:
         raise failure
+    require_inserts(results)
     show(to_json(results) if as_json else render(results))
     if out is not None:
         from . import outputs

@@ -323,8 +323,8 @@ impl OpenPages {
 
     /// Restores the content of open page `page` from before a power cut.
     pub fn restore(&mut self, page: u32, survivor: OpenPage) {
-        let OpenPage { slots, held, since, cause, .. } = survivor;
-        self.put_back(page, OpenPage { slots, held, since, cause, ..OpenPage::new() });
+        let OpenPage { slots, held, since, cause, from_host, .. } = survivor;
+        self.put_back(page, OpenPage { slots, held, since, cause, from_host, ..OpenPage::new() });
     }
 }
 

@@ -29,7 +29,8 @@ fn log_of(units: u32) -> (Log<FullMap>, Io) {
     let settings = Settings::of_defaults("subpage", keys())
         .with("ftl.gc_pace", Value::Text("block".into()))
         .with("ftl.gc_start", Value::Blocks(BlockCount::Blocks(2)))
-        .with("ftl.gc_stop", Value::Blocks(BlockCount::Blocks(4)));
+        .with("ftl.gc_stop", Value::Blocks(BlockCount::Blocks(4)))
+        .with("ftl.gc_idle_stop", Value::Blocks(BlockCount::Blocks(4)));
     let io = Io::new(Nand::new(geometry, slc(), Payload::Tag, None), false);
     let log = Log::new(&io, &LogSettings::new(&settings), FullMap::new(units), 1, true, 1);
     (log, io)
@@ -67,7 +68,7 @@ fn thresholds_hold_to_the_page() {
     assert_eq!(least, stop + 1, "free pages after collection");
 }
 
-/// Collection in the background stops above the same threshold.
+/// Collection in the background stops above `ftl.gc_idle_stop`.
 #[test]
 fn background_collection_stops_at_the_threshold() {
     let units = 14 * PAGES;
@@ -83,7 +84,7 @@ fn background_collection_stops_at_the_threshold() {
         }
         ends.push(log.frontiers.free_pages[0]);
     }
-    assert_eq!(ends.iter().min(), Some(&(log_of(units).0.collector.stop + 1)));
+    assert_eq!(ends.iter().min(), Some(&(log_of(units).0.collector.idle_stop + 1)));
 }
 
 /// A block of valid units gains nothing: collection leaves the block alone, even if the plane is short of space.
