@@ -379,11 +379,12 @@ impl Timeline {
         at(&mut self.open, index).as_mut().map(|(_, operation)| &mut **operation)
     }
 
-    /// Records that the die takes operation `index` in the batch whose first operation has the number `leader`.
-    pub fn begun(&mut self, index: u32, leader: u64, now: Nanos) {
+    /// Records that the die takes operation `index`, ready since `ready`, in the batch whose first operation has the
+    /// number `leader`.
+    pub fn begun(&mut self, index: u32, ready: Nanos, leader: u64, now: Nanos) {
         let leader = self.number(leader);
         if let Some(operation) = self.operation(index) {
-            (operation.begun, operation.leader) = (now, leader);
+            (operation.ready, operation.begun, operation.leader) = (ready, now, leader);
         }
     }
 
@@ -451,10 +452,10 @@ impl Timeline {
     }
 
     /// Records the end of an operation; `delivered`: its data went to the host.
-    pub fn ended(&mut self, index: u32, ready: Nanos, delivered: bool, now: Nanos) {
+    pub fn ended(&mut self, index: u32, delivered: bool, now: Nanos) {
         let Some((held, mut operation)) = at(&mut self.open, index).take() else { return };
         self.open_operations -= usize::from(held);
-        (operation.ready, operation.finished) = (ready, now);
+        operation.finished = now;
         operation.delivered = delivered.then_some(now);
         if operation.operation.kind == OperationKind::Read {
             operation.end = operation.transfer.until;

@@ -14,8 +14,8 @@ use crate::metrics::operations::columns;
 use crate::metrics::recorder::Recorder;
 use crate::metrics::snapshots::Snapshots;
 use crate::metrics::summary::{
-    ByCause, Checkpoint, Energy, Flash, Gc, Latencies, Latency, MappingBytes, Merge, Power, Precondition, Promise, Rain,
-    ReadAhead, ReadAmplification, Reliability, SCHEMA_VERSION, Sim, Summary, Throughput,
+    ByCause, Checkpoint, Energy, Flash, Gc, Latencies, Latency, MappingBytes, Merge, Power, Precondition, Promise,
+    Rain, ReadAhead, ReadAmplification, Reliability, SCHEMA_VERSION, Sim, Summary, Throughput,
 };
 use crate::metrics::zns::Zns;
 use palimpsest_flash::nand::data::Payload;

@@ -45,7 +45,9 @@ impl Engine {
     /// Records that `members` of a batch enter `die`.
     pub(super) fn record_begin(&mut self, die: u32, members: &[u32]) {
         let Some(timeline) = &mut self.timeline else { return };
-        members.iter().for_each(|&index| timeline.begun(index, self.pending[members[0]].order, self.now));
+        for &index in members {
+            timeline.begun(index, self.pending[index].ready_at, self.pending[members[0]].order, self.now);
+        }
         self.record_holder(die);
     }
 
@@ -110,9 +112,9 @@ impl Engine {
     /// Records the end of operation `index`, which signals the gate next.
     pub(super) fn record_end(&mut self, index: u32) {
         let Some(timeline) = &mut self.timeline else { return };
-        let Pending { kind, cause, order, ready_at, signal, .. } = self.pending[index];
+        let Pending { kind, cause, order, signal, .. } = self.pending[index];
         let delivered = kind == OperationKind::Read && cause == Cause::Host;
-        timeline.ended(index, ready_at, delivered, self.now);
+        timeline.ended(index, delivered, self.now);
         timeline.triggered(order, false);
         if self.pending.details(index).frees > 0 {
             timeline.frees();
