@@ -101,9 +101,10 @@ def require_inserts(results: Sequence[Result]) -> None:
     """Raises InputError if no run inserted an object: there is nothing to compare."""
     caches = [each["objects"] for each in results]
     if not any(part["inserts"] for cache in caches for part in cache["classes"]):
+        made = f"{count(caches[0]['gets'])} gets and the puts between"
         raise InputError(
-            f"{results[0]['workload']}: no object was inserted by {count(caches[0]['gets'])} gets and the puts between, "
-            "so the cache wrote nothing; expected more requests, or a trace with puts or misses"
+            f"{results[0]['workload']}: no object was inserted by {made}, so the cache wrote nothing; "
+            "expected more requests, or a trace with puts or misses"
         )
 
 

@@ -18,7 +18,7 @@ CONTRACT, UNIT = pytest.mark.contract, pytest.mark.unit
 
 RUNS = {
     "seed": ("--seeds 1..2 --seed 1", "--seed 1"),
-    "interval": ("--interval t --seeds 3", "--interval t --seeds 3,4"),
+    "interval": ("--interval t", "--interval t --seeds 3,4"),
     "operations": ("--operations o.parquet --seeds 1..2", "--operations o.parquet"),
     "operations_window": ("--operations-window 1..9", "--operations-window 1..9 --operations o.parquet"),
     "payload": ("--payload none --check", "--payload tag --check"),

@@ -110,7 +110,7 @@ impl Engine {
 
     /// Moves all reads that `gate` waits for to class 0, because a request waits for them.
     #[inline]
-    pub(super) fn hurry(&mut self, io: &Io, gate: Gate) {
+    pub(super) fn hurry(&mut self, io: &mut Io, gate: Gate) {
         if io.plan.gates.is_open(gate) && io.plan.gates.slots[gate.slot() as usize].sources != NO_WAITER {
             self.hurry_sources(io, gate);
         }
@@ -118,13 +118,15 @@ impl Engine {
 
     #[cold]
     #[inline(never)]
-    fn hurry_sources(&mut self, io: &Io, gate: Gate) {
+    fn hurry_sources(&mut self, io: &mut Io, gate: Gate) {
         let mut gates = vec![gate];
         while let Some(gate) = gates.pop() {
             if !io.plan.gates.is_open(gate) {
                 continue;
             }
-            let mut next = io.plan.gates.slots[gate.slot() as usize].sources;
+            // Each source is handed on once, because many gates may wait for the same.
+            let sources = std::mem::replace(&mut io.plan.gates.slots[gate.slot() as usize].sources, NO_WAITER);
+            let mut next = sources;
             while next < OPERATION {
                 let (source, behind) = self.joins.entries[next as usize];
                 match source {
@@ -136,6 +138,7 @@ impl Engine {
             if (OPERATION..REQUEST).contains(&next) {
                 self.hurry_read(gate, next & !OPERATION);
             }
+            self.joins.drop_list(sources);
         }
     }
 

@@ -6,8 +6,6 @@ SMALL = {
     "ssd.blocks_per_plane": 16,
     "part.pages_per_block": 8,
     "ssd.over_provisioning": "30%",
-    "ftl.gc_start": "1 block",
-    "ftl.gc_stop": "1 block",
 }
 
 
