@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any, cast
 
 import polars as pl
 import pytest
@@ -328,7 +329,7 @@ def test_a_line_for_each_drive_names_the_worst_prediction() -> None:
 def test_rows_without_a_bar_are_listed_as_such() -> None:
     from rich.console import Console
 
-    table = truth.Table(**{each.name: "t" for each in fields(truth.Table)})
+    table = truth.Table(**cast("dict[str, Any]", {each.name: "t" for each in fields(truth.Table)}))
     row = judge.Row("t", "r", "980-1t", "4 KiB reads", "at most", "1/s", 500_000, 213_600, None, True)
     console = Console(width=200, record=True, file=io.StringIO())
     console.print(outputs.render(outputs.Validation(True, (table,), (row,), ())))

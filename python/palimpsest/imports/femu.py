@@ -325,8 +325,8 @@ def _collection(found: Elements, of: Imported, *, placed: bool) -> None:
     of.near(found.shown("gc_thres_pcent_high"), why, *keys)
     if stop > start:
         why = "FEMU collects a line after each request while so few are free; here while the host is idle"
-        keys = ("ftl.gc_background", True), ("ftl.gc_idle_stop", f"{stop} blocks")
-        of.near(found.shown("gc_thres_pcent"), why, *keys)
+        idle = ("ftl.gc_background", True), ("ftl.gc_idle_stop", f"{stop} blocks")
+        of.near(found.shown("gc_thres_pcent"), why, *idle)
     else:
         of.near(found.shown("gc_thres_pcent"), "no more than gc_thres_pcent_high", ("ftl.gc_background", False))
     _victims(found, of, placed=placed)

@@ -99,8 +99,8 @@ def resolve(definition: Definition, *, strict: bool = False) -> tuple[list[Point
         raise refused or empty
     for found in engine.unread([point.options for point in points]):
         if found.is_mistake or strict:
-            error = InputError(f"{found.place}: {found.what}; expected {found.expected}")
-            raise resolver.placed(*listed[found.run], error)
+            mistake = InputError(f"{found.place}: {found.what}; expected {found.expected}")
+            raise resolver.placed(*listed[found.run], mistake)
         notes[found.what] = None
     return points, list(notes)
 
