@@ -60,7 +60,10 @@ def test_the_first_screen_answers_at_every_width(
     ("options", "page"),
     [
         (["objects", "fdp-cache,cache=80%,n=20k", "--set", "part.pages_per_block=24"], "objects.html"),
-        (["run", *SMALL, "--ftl", "zns", "--workload", "rw=write,bs=64k", "--requests", "2000"], "report.html"),
+        (
+            ["run", *SMALL[:6], "--ftl", "zns", "--workload", "rw=write,bs=64k,n=2000", *SMALL[8:]],
+            "report.html",
+        ),
         (["run", *SMALL, "--ftl", "fdp", "--set", "fdp.handles=2", "--requests", "4000"], "report.html"),
     ],
 )

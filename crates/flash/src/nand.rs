@@ -46,6 +46,7 @@ use own::OwnStore;
 use part::{Part, ReadCommand};
 use rules::{Refusal, Rule};
 pub use runs::Row;
+use std::collections::BTreeSet;
 
 /// Logical number of a subpage that was not written since the erase.
 pub const UNWRITTEN: u32 = u32::MAX;
@@ -131,9 +132,11 @@ struct Failures {
     always_single: u32,
     /// Whether reads may be uncorrectable.
     reads_fail: bool,
+    /// Subpages that reads have found lost since the last program.
+    lost: BTreeSet<u32>,
 }
 
-crate::state!(Failures {} parts { faults, errors } built { endurances, always_single, reads_fail });
+crate::state!(Failures { lost } parts { faults, errors } built { endurances, always_single, reads_fail });
 
 /// Records of past operations.
 #[derive(Default)]
@@ -175,7 +178,14 @@ impl Nand {
             counters: NandCounters::default(),
             schedule: Schedule { operations: 0, power_cut_at, event_at: power_cut_at },
             pairs: pairs::Pairs::default(),
-            failures: Failures { faults, errors: None, endurances, always_single: 0, reads_fail: false },
+            failures: Failures {
+                faults,
+                errors: None,
+                endurances,
+                always_single: 0,
+                reads_fail: false,
+                lost: BTreeSet::new(),
+            },
             records: Records::default(),
             stripes: None,
             widths: Widths {
@@ -557,8 +567,11 @@ impl Nand {
         self.pairs.erase(pages.clone());
         let on = if self.failures.errors.is_some() { self.members(block) } else { Vec::new() };
         if let Some(errors) = &mut self.failures.errors {
+            errors.erased(block, &on);
+        }
+        if !self.failures.lost.is_empty() {
             let width = self.geometry.subpages_per_page;
-            errors.erased(block, &on, pages.start * width..pages.end * width);
+            self.failures.lost.extract_if(pages.start * width..pages.end * width, |_| true).for_each(drop);
         }
         let worn = self
             .failures

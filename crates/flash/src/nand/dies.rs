@@ -18,8 +18,6 @@ pub(super) struct Dies {
     failed: Vec<u32>,
     /// Whether the die of each block has failed; empty if no die has.
     dead: Vec<bool>,
-    /// Subpages of failed dies that a read has found lost.
-    lost: BTreeSet<u32>,
 }
 
 impl Dies {
@@ -111,18 +109,13 @@ impl Nand {
     }
 
     /// Subpages that reads have found lost, by bit errors and by dead dies; each is counted once.
-    pub fn found_lost(&self) -> [BTreeSet<u32>; 2] {
-        let of_dies = self.failures.faults.as_ref().map(|faults| faults.dies.lost.clone());
-        [
-            self.failures.errors.as_ref().map(|errors| errors.lost().clone()).unwrap_or_default(),
-            of_dies.unwrap_or_default(),
-        ]
+    pub fn found_lost(&self) -> &BTreeSet<u32> {
+        &self.failures.lost
     }
 
     /// Restores the lost subpages of [`Self::found_lost`], because the reads since then served the verifier alone.
-    pub fn set_found_lost(&mut self, [of_errors, of_dies]: [BTreeSet<u32>; 2]) {
-        self.failures.errors.iter_mut().zip([of_errors]).for_each(|(errors, lost)| errors.set_lost(lost));
-        self.failures.faults.iter_mut().zip([of_dies]).for_each(|(faults, lost)| faults.dies.lost = lost);
+    pub fn set_found_lost(&mut self, lost: BTreeSet<u32>) {
+        self.failures.lost = lost;
     }
 
     /// Whether the next program, of page `ppn`, fails.
@@ -141,11 +134,7 @@ impl Nand {
         // If the image fails, the next write reports the failure.
         let _ = self.keep_record(home);
         let first = home * self.geometry.subpages_per_page;
-        let mut find = |psn| match (&mut self.failures.errors, &mut self.failures.faults) {
-            (Some(errors), _) => errors.find_lost(psn),
-            (None, Some(faults)) => faults.dies.lost.insert(psn),
-            (None, None) => false,
-        };
-        (0..64).filter(|index| wanted >> index & 1 == 1).filter(|index| find(first + index)).count() as u32
+        let lost = &mut self.failures.lost;
+        (0..64).filter(|index| wanted >> index & 1 == 1).filter(|index| lost.insert(first + index)).count() as u32
     }
 }

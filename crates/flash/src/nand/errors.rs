@@ -22,7 +22,6 @@ use crate::rng::Rng;
 use crate::units::Nanos;
 use growth::{CellSettings, EARLY, Growth, LATE};
 use std::collections::BTreeSet;
-use std::ops::Range;
 use tolerance::Tolerance;
 
 crate::keys! {
@@ -93,14 +92,12 @@ pub(super) struct ReadErrors {
     tolerance: Tolerance,
     programmed_at: Vec<Nanos>,
     reads: Vec<u32>,
-    /// Subpages that a read has found lost.
-    lost: BTreeSet<u32>,
     due: BTreeSet<u32>,
     /// The highest rate that a read met since the last call of [`Nand::take_worst_read`].
     most: f64,
 }
 
-crate::state!(ReadErrors { programmed_at, reads, lost, due } built { settings, seed, wear, growth, tolerance, most });
+crate::state!(ReadErrors { programmed_at, reads, due } built { settings, seed, wear, growth, tolerance, most });
 
 impl ReadErrors {
     pub fn new(settings: ErrorSettings, part: &Part, pages: usize, blocks: usize, seed: u64) -> Self {
@@ -110,7 +107,6 @@ impl ReadErrors {
             growth: Growth::new(&settings.cells, settings.retention, settings.disturb, part),
             programmed_at: vec![0; pages],
             reads: vec![0; blocks],
-            lost: BTreeSet::new(),
             due: BTreeSet::new(),
             most: 0.0,
             settings,
@@ -126,27 +122,10 @@ impl ReadErrors {
         luck.filter(move |(word, _)| words >> word & 1 == 1).map(|(word, luck)| (word, self.tolerance.of(luck)))
     }
 
-    /// Subpages that reads have found lost.
-    pub fn lost(&self) -> &BTreeSet<u32> {
-        &self.lost
-    }
-
-    pub fn set_lost(&mut self, lost: BTreeSet<u32>) {
-        self.lost = lost;
-    }
-
-    /// Marks subpage `psn` as found lost. Returns false if a read had found the loss before.
-    pub fn find_lost(&mut self, psn: u32) -> bool {
-        self.lost.insert(psn)
-    }
-
-    /// Forgets reads and losses of the erased block `block` of the layer, which is `on` these blocks of the drive.
-    pub fn erased(&mut self, block: u32, on: &[u32], subpages: Range<u32>) {
+    /// Forgets reads of the erased block `block` of the layer, which is `on` these blocks of the drive.
+    pub fn erased(&mut self, block: u32, on: &[u32]) {
         on.iter().for_each(|&block| self.reads[block as usize] = 0);
         self.due.remove(&block);
-        if !self.lost.is_empty() {
-            self.lost.extract_if(subpages, |_| true).for_each(drop);
-        }
     }
 }
 
@@ -199,9 +178,9 @@ impl Nand {
         let first = ppn * self.geometry.subpages_per_page;
         if let Some(errors) = &mut self.failures.errors {
             errors.programmed_at[ppn as usize] = now;
-            let page = first..first + self.geometry.subpages_per_page;
-            errors.lost.extract_if(page, |psn| written >> (*psn - first) & 1 == 1).for_each(drop);
         }
+        let page = first..first + self.geometry.subpages_per_page;
+        self.failures.lost.extract_if(page, |psn| written >> (*psn - first) & 1 == 1).for_each(drop);
     }
 
     /// Reads the words `wanted` of page `ppn` at `now`. If words are uncorrectable, the wanted subpages of page `home`

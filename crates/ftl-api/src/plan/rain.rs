@@ -78,6 +78,9 @@ pub trait ParityIo {
     /// Results of parity; `None` without parity.
     fn rain_figures(&self) -> Option<RainFigures>;
 
+    /// Restores the results of [`Self::rain_figures`], because the reads since then served the verifier alone.
+    fn set_rain_figures(&mut self, figures: Option<RainFigures>);
+
     /// Stripes whose parity is in memory.
     fn open_stripes(&self) -> usize;
 
@@ -105,6 +108,10 @@ pub trait ParityIo {
 impl ParityIo for Io {
     fn rain_figures(&self) -> Option<RainFigures> {
         self.rain.as_ref().filter(|_| self.nand.has_parity()).map(|rain| rain.figures)
+    }
+
+    fn set_rain_figures(&mut self, figures: Option<RainFigures>) {
+        self.rain.iter_mut().zip(figures).for_each(|(rain, figures)| rain.figures = figures);
     }
 
     fn open_stripes(&self) -> usize {
@@ -384,8 +391,12 @@ impl Io {
 
     fn rebuild_subpage(&mut self, ppn: u32, index: u32, others: &[u32], in_memory: Option<u32>) -> bool {
         let width = self.geometry().subpages_per_page;
-        if self.nand.load(ppn * width + index) == Data::LOST {
+        let found_lost = |ppn| self.nand.found_lost().contains(&(ppn * width + index));
+        if others.iter().chain([&ppn]).copied().any(found_lost) {
             return false;
+        }
+        if self.nand.load(ppn * width + index) == Data::LOST {
+            return true; // a copy of data that was lost before
         }
         let mut content = vec![0; self.words()];
         if let Some(open) = in_memory.and_then(|parity| self.rain.as_ref()?.open.get(&parity)) {
@@ -393,9 +404,6 @@ impl Io {
         }
         for &other in others {
             let data = self.nand.load(other * width + index);
-            if data == Data::LOST {
-                return false;
-            }
             self.combine(&mut content, data);
         }
         let data = self.data_of(&content);

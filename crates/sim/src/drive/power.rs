@@ -17,6 +17,7 @@ use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::Durability;
 use palimpsest_ftl_api::plan::arrival::Arrival;
+use palimpsest_ftl_api::plan::rain::ParityIo;
 use palimpsest_ftl_api::plan::{CheckpointIo, IoCounters, PairedIo, PowerIo};
 
 /// Subpages per read of [`Drive::read_back`].
@@ -319,7 +320,8 @@ impl Drive {
             (self.io.counters.clone(), self.io.nand.counters().clone(), self.io.nand.operations());
         let (futile, sectors, streams) =
             (self.power.futile, self.units.subpage_bytes / SECTOR_BYTES, self.ahead.take());
-        let (found, refused) = (self.io.nand.found_lost(), self.reports.refused.len());
+        let (found, refused) = (self.io.nand.found_lost().clone(), self.reports.refused.len());
+        let rain = self.io.rain_figures();
         for first in (0..all).step_by(READ_BACK as usize) {
             let count = READ_BACK.min(all - first);
             let extent = Extent { sector: first * sectors, sectors: (count * sectors) as u32 };
@@ -333,6 +335,7 @@ impl Drive {
         self.io.counters = IoCounters { erases: self.io.counters.erases, ..io };
         self.io.nand.set_counters(counters);
         self.io.nand.set_found_lost(found);
+        self.io.set_rain_figures(rain);
         self.power.not_run += self.io.nand.operations() - operations;
         Ok(())
     }

@@ -140,7 +140,7 @@ fn subpages_are_lost_with_their_words_and_counted_once() {
             assert_eq!((rest.failed, rest.lost), (alone, count(alone & !0b0010)), "page {ppn}");
             assert_eq!(nand.attempt_read(ppn, ppn, all, 0, false).lost, 0, "page {ppn} again");
         }
-        let lost = nand.failures.errors.as_ref().unwrap().lost().len() as u32;
+        let lost = nand.found_lost().len() as u32;
         assert!((pages / 2..pages * 7 / 2).contains(&lost), "{lost} of {} subpages", pages * 4);
     }
 }
