@@ -9,7 +9,7 @@ use super::Log;
 use super::blocks::BlockState;
 use super::open_pages::{HOLE, Slot};
 use super::pace::{self, Pace};
-use super::portions::Portions;
+use super::portions::{InPortions, Portions};
 use super::settings::{LogSettings, WearLeveling};
 use super::victim::{self, Candidates, Victim};
 use crate::log::map::Map;
@@ -101,6 +101,26 @@ impl Collector {
             emptying: Vec::new(),
             pace,
         }
+    }
+}
+
+impl<M: Map> InPortions for Log<M> {
+    fn portions(&mut self) -> &mut Portions {
+        &mut self.collector.portions
+    }
+
+    fn copied(&self) -> u64 {
+        self.counters.moved_units * u64::from(self.shape.unit_subpages)
+    }
+
+    fn closed_blocks(&self, plane: u32) -> usize {
+        self.frontiers.blocks.closed(plane).len()
+    }
+
+    fn collect_one(&mut self, io: &mut Io, plane: u32) -> Flash<bool> {
+        let Some(victim) = self.choose(io, plane) else { return Ok(false) };
+        self.clean_victim(io, plane, victim)?;
+        Ok(true)
     }
 }
 
@@ -231,22 +251,6 @@ impl<M: Map> Log<M> {
         self.collect_while(io, plane, |log| log.frontiers.free_pages[plane as usize] <= log.collector.stop)
     }
 
-    /// Collects while `plane` is `short` of space, until no victim gains or the portion of this write is full.
-    fn collect_while(&mut self, io: &mut Io, plane: u32, short: impl Fn(&Self) -> bool) -> Flash<()> {
-        if self.collector.portions.waits(io, plane) {
-            return Ok(());
-        }
-        let (mut budget, before) = (2 * self.frontiers.blocks.closed(plane).len() + 2, self.counters.moved_units);
-        let width = u64::from(self.shape.unit_subpages);
-        let is_full = |log: &Self| log.collector.portions.is_full((log.counters.moved_units - before) * width);
-        while short(self) && budget > 0 && !is_full(self) && self.collect(io, plane)? {
-            budget -= 1;
-        }
-        let unfinished = is_full(self) && short(self);
-        self.collector.portions.set(plane, unfinished);
-        Ok(())
-    }
-
     /// Cleans one block of the plane with the fewest free pages, if at or below the threshold of idle time. Else folds
     /// a block of the fast cache, or moves a page of a failed die. With collection in steps, does one step in each such
     /// plane. False if nothing was done.
@@ -263,7 +267,7 @@ impl<M: Map> Log<M> {
         let planes = (0..self.frontiers.planes()).filter(|&plane| !self.frontiers.rotation.passes_by(plane));
         let shortest = planes.min_by_key(|&plane| free_pages[plane as usize]);
         let Some(plane) = shortest else { return Ok(false) };
-        let done = free_pages[plane as usize] <= self.collector.idle_stop && self.collect(io, plane)?;
+        let done = free_pages[plane as usize] <= self.collector.idle_stop && self.collect_one(io, plane)?;
         let done = done
             || self.fold_oldest(io)?
             || self.fold_in_background(io)?
@@ -283,13 +287,6 @@ impl<M: Map> Log<M> {
     /// The first closed block of the fast cache in `plane`, if the valid units fit elsewhere.
     pub(super) fn oldest_single(&self, plane: u32) -> Option<u32> {
         self.frontiers.oldest_single(plane).filter(|&oldest| self.fits(plane, oldest, self.collector.slack))
-    }
-
-    /// Cleans one block of `plane`. False if no block is worth cleaning.
-    fn collect(&mut self, io: &mut Io, plane: u32) -> Flash<bool> {
-        let Some(victim) = self.choose(io, plane) else { return Ok(false) };
-        self.clean_victim(io, plane, victim)?;
-        Ok(true)
     }
 
     /// The victim of the policy if the valid units fit elsewhere, else the block that needs the least room.

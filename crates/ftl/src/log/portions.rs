@@ -6,6 +6,7 @@
 //! less than a block. Ignored: `ftl.gc_pace = paced`, which plans a few pages at a time.
 
 use palimpsest_flash::geometry::Geometry;
+use palimpsest_flash::nand::Flash;
 use palimpsest_ftl_api::plan::Io;
 
 /// Pages that a write may copy on any drive. Collection between usual thresholds copies less.
@@ -43,19 +44,49 @@ impl Portions {
     }
 
     /// True if flash has not done most of the copies that earlier writes planned for `plane`.
-    pub fn waits(&self, io: &Io, plane: u32) -> bool {
+    fn waits(&self, io: &Io, plane: u32) -> bool {
         let operations = || (0..io.geometry().dies()).map(|die| u64::from(io.load(die))).sum::<u64>();
         self.is_unfinished(plane) && operations() >= self.most
     }
 
-    /// True if a write that has copied `subpages` must end collection.
-    pub fn is_full(&self, subpages: u64) -> bool {
-        subpages >= self.most_subpages
-    }
-
     /// Records whether collection of `plane` ended below the stop threshold.
-    pub fn set(&mut self, plane: u32, unfinished: bool) {
+    fn set(&mut self, plane: u32, unfinished: bool) {
         let before = std::mem::replace(&mut self.unfinished[plane as usize], unfinished);
         self.count = self.count + u32::from(unfinished) - u32::from(before);
+    }
+}
+
+/// A layer, or the part of one, that collects planes in portions.
+pub(crate) trait InPortions: Sized {
+    fn portions(&mut self) -> &mut Portions;
+
+    /// Subpages that collection has copied so far.
+    fn copied(&self) -> u64;
+
+    /// Number of closed blocks of `plane`.
+    fn closed_blocks(&self, plane: u32) -> usize;
+
+    /// Cleans one block of `plane`. False if no block is worth cleaning.
+    ///
+    /// # Errors
+    /// [`palimpsest_flash::nand::Halt`]s of flash.
+    fn collect_one(&mut self, io: &mut Io, plane: u32) -> Flash<bool>;
+
+    /// Collects while `plane` is short of space, until no victim gains or the portion of this write is full.
+    ///
+    /// # Errors
+    /// As [`Self::collect_one`].
+    fn collect_while(&mut self, io: &mut Io, plane: u32, is_short: impl Fn(&Self) -> bool) -> Flash<()> {
+        if self.portions().waits(io, plane) {
+            return Ok(());
+        }
+        let full = self.copied() + self.portions().most_subpages;
+        let mut left = 2 * self.closed_blocks(plane) + 2;
+        while is_short(self) && left > 0 && self.copied() < full && self.collect_one(io, plane)? {
+            left -= 1;
+        }
+        let unfinished = self.copied() >= full && is_short(self);
+        self.portions().set(plane, unfinished);
+        Ok(())
     }
 }

@@ -1,8 +1,10 @@
 //! The writes of a job that are read back: fio's `verify`.
 //!
-//! After a pass, or after each `verify_backlog` writes, the job reads the written extents: in the order of the writes,
-//! or by address if writes may overlap (as in fio; a newer write replaces an older one in its way). Reads begin after
-//! the writes in flight. `--check` compares the contents. Ignored: fio's headers, and reads beside writes in flight.
+//! After a pass, the job reads the written extents: in the order of the writes, or by address if writes may overlap (as
+//! in fio; a newer write replaces an older one in its way). It also reads a batch of them after a write if their number
+//! is a multiple of `verify_backlog`; what a batch finds no extents for, it reads after the next writes. Reads begin
+//! after the writes in flight. `--check` compares the contents. Ignored: fio's headers, and reads beside writes in
+//! flight.
 
 use super::distribution::Distribution;
 use super::spec::FioSpec;
@@ -15,8 +17,9 @@ pub struct ReadBack {
     backlog: u64,
     batch: u64,
     written: Written,
-    /// Writes since the last reads, and reads left before the next write.
-    fresh: u64,
+    /// Whether the last request of the job was a write.
+    fresh: bool,
+    /// Reads left of the batch.
     left: u64,
 }
 
@@ -37,13 +40,13 @@ impl ReadBack {
             false => Written::InOrder(VecDeque::new()),
         };
         let batch = if spec.check.batch == 0 { spec.check.backlog } else { spec.check.batch };
-        let (backlog, fresh, left) = (spec.check.backlog, 0, 0);
-        spec.reads_back().then_some(ReadBack { backlog, batch, written, fresh, left })
+        let backlog = spec.check.backlog;
+        spec.reads_back().then_some(ReadBack { backlog, batch, written, fresh: false, left: 0 })
     }
 
     /// Notes a write.
     pub fn wrote(&mut self, extent: Extent) {
-        self.fresh += 1;
+        self.fresh = true;
         match &mut self.written {
             Written::InOrder(extents) => extents.push_back(extent),
             Written::ByAddress(extents) => {
@@ -71,16 +74,20 @@ impl ReadBack {
         self.left > 0 && self.len() > 0
     }
 
-    /// True if reads are due after the last write.
+    /// True if a batch is due after the last write.
     pub fn is_due(&self) -> bool {
-        self.backlog > 0 && self.fresh >= self.backlog
+        self.backlog > 0 && self.fresh && self.len().is_multiple_of(self.backlog)
     }
 
     /// Begins to read a batch, or everything at the end of a pass; false if there is nothing to read.
     pub fn begin(&mut self, all: bool) -> bool {
-        self.fresh = 0;
-        self.left = if all { self.len() } else { self.batch.min(self.len()) };
-        self.left > 0
+        self.left = if all { self.len() } else { self.batch };
+        self.len() > 0
+    }
+
+    /// True if the last request of the job was a write; the next one is a read.
+    pub fn follows_write(&mut self) -> bool {
+        std::mem::take(&mut self.fresh)
     }
 
     /// The next extent to read.

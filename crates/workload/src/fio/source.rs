@@ -343,7 +343,9 @@ impl FioSource {
             self.passes_read = if is_due { self.passes_read } else { passes };
             self.begins_reads = self.reads.as_mut()?.begin(!is_due);
         }
-        let extent = self.reads.as_mut()?.take()?;
+        let reads = self.reads.as_mut()?;
+        self.begins_reads |= reads.follows_write();
+        let extent = reads.take()?;
         // As in fio, these reads count for number_ios, and those of the last pass come anyway.
         self.requests_left = self.requests_left.saturating_sub(1);
         self.latest = self.latest.max(now.unwrap_or(0));

@@ -9,6 +9,7 @@ use super::threshold::{Cleaned, ThresholdRule};
 use super::{COLD, HOT, Llh, MOVED, UNMAPPED};
 use crate::log::Append;
 use crate::log::blocks::BlockState;
+use crate::log::portions::{InPortions, Portions};
 use crate::log::settings::WearLeveling;
 use crate::log::victim::Candidates;
 use palimpsest_flash::nand::part::ProgramOrder;
@@ -18,21 +19,30 @@ use palimpsest_ftl_api::plan::{Cause, CodedIo, Erase, Gate, Io, Read};
 /// Collections between two checks of static wear levelling.
 const WEAR_CHECK_EVERY: u32 = 8;
 
+impl InPortions for Llh {
+    fn portions(&mut self) -> &mut Portions {
+        &mut self.portions
+    }
+
+    fn copied(&self) -> u64 {
+        self.counters.moved_units
+    }
+
+    fn closed_blocks(&self, bank: u32) -> usize {
+        self.blocks.closed(bank).len()
+    }
+
+    fn collect_one(&mut self, io: &mut Io, bank: u32) -> Flash<bool> {
+        let Some(victim) = self.choose(io, bank) else { return Ok(false) };
+        self.clean_victim(io, bank, victim)?;
+        Ok(true)
+    }
+}
+
 impl Llh {
     /// Collects until `bank` has more clean blocks than the stop threshold, or no victim gains.
     pub(super) fn collect_until(&mut self, io: &mut Io, bank: u32) -> Flash<()> {
-        if self.portions.waits(io, bank) {
-            return Ok(());
-        }
-        let (mut budget, before) = (2 * self.blocks.closed(bank).len() + 2, self.counters.moved_units);
-        let is_full = |llh: &Self| llh.portions.is_full(llh.counters.moved_units - before);
-        let is_short = |llh: &Self| llh.blocks.free_count(bank) <= llh.gc_stop;
-        while is_short(self) && budget > 0 && !is_full(self) && self.collect(io, bank)? {
-            budget -= 1;
-        }
-        let unfinished = is_full(self) && is_short(self);
-        self.portions.set(bank, unfinished);
-        Ok(())
+        self.collect_while(io, bank, |llh| llh.blocks.free_count(bank) <= llh.gc_stop)
     }
 
     /// Cleans until `bank` has `wanted` clean blocks, however little each gains. Stops if no victim gains.
@@ -71,16 +81,9 @@ impl Llh {
     pub(super) fn collect_in_background(&mut self, io: &mut Io) -> Flash<bool> {
         let fewest = self.working().min_by_key(|&bank| self.blocks.free_count(bank));
         let Some(bank) = fewest else { return Ok(false) };
-        let done = self.blocks.free_count(bank) <= self.gc_idle_stop && self.collect(io, bank)?;
+        let done = self.blocks.free_count(bank) <= self.gc_idle_stop && self.collect_one(io, bank)?;
         self.evacuate_failed(io)?;
         Ok(done)
-    }
-
-    /// Cleans one block of `bank`. False if no block is worth cleaning.
-    fn collect(&mut self, io: &mut Io, bank: u32) -> Flash<bool> {
-        let Some(victim) = self.choose(io, bank) else { return Ok(false) };
-        self.clean_victim(io, bank, victim)?;
-        Ok(true)
     }
 
     /// The victim of the policy if the valid units fit elsewhere, else the block that needs the least room.

@@ -20,7 +20,7 @@ use super::settings::MgaSettings;
 use super::space::HOST;
 use super::write::Job;
 use crate::log::blocks::BlockState;
-use crate::log::portions::Portions;
+use crate::log::portions::{InPortions, Portions};
 use crate::log::settings::WearLeveling;
 use crate::log::victim::Candidates;
 use palimpsest_flash::nand::{Flash, Halt, Outcome};
@@ -108,6 +108,24 @@ impl Collector {
     }
 }
 
+impl InPortions for Mga {
+    fn portions(&mut self) -> &mut Portions {
+        &mut self.collector.portions
+    }
+
+    fn copied(&self) -> u64 {
+        self.counters.gc_moved
+    }
+
+    fn closed_blocks(&self, plane: u32) -> usize {
+        self.blocks().closed(plane).len()
+    }
+
+    fn collect_one(&mut self, io: &mut Io, plane: u32) -> Flash<bool> {
+        self.collect(io, plane, false)
+    }
+}
+
 impl Mga {
     /// A plane where the host can program a fresh page for `lpn` now. Cleans if necessary. If small writes need low
     /// pages, `whole` matters, because cleaning packs whole pages into high ones.
@@ -117,7 +135,7 @@ impl Mga {
             let plane = self.pages.space.frontiers.rotation.then(first, step);
             if self.ensure_space(io, plane)? {
                 if !whole && !self.pages.space.has_low(plane) {
-                    self.collect(io, plane, false)?;
+                    self.collect_one(io, plane)?;
                 }
                 self.frontiers().rotation.used(plane);
                 return Ok(plane);
@@ -181,18 +199,7 @@ impl Mga {
 
     /// Collects until `plane` has more fully free pages than the stop threshold, or no victim gains.
     fn collect_until(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
-        if self.collector.portions.waits(io, plane) {
-            return Ok(());
-        }
-        let (mut budget, before) = (2 * self.blocks().closed(plane).len() + 2, self.counters.gc_moved);
-        let is_full = |mga: &Self| mga.collector.portions.is_full(mga.counters.gc_moved - before);
-        let is_short = |mga: &Self| mga.free_pages(plane) <= mga.collector.gc_stop;
-        while is_short(self) && budget > 0 && !is_full(self) && self.collect(io, plane, false)? {
-            budget -= 1;
-        }
-        let unfinished = is_full(self) && is_short(self);
-        self.collector.portions.set(plane, unfinished);
-        Ok(())
+        self.collect_while(io, plane, |mga| mga.free_pages(plane) <= mga.collector.gc_stop)
     }
 
     /// Cleans one block in the plane with the fewest free pages. False if that plane is above the stop threshold, or no
@@ -201,7 +208,7 @@ impl Mga {
         let planes = (0..self.pages.space.planes()).filter(|&plane| !self.passes_by(plane));
         let Some(plane) = planes.min_by_key(|&plane| self.free_pages(plane)) else { return Ok(false) };
         let short = self.free_pages(plane) <= self.collector.gc_idle_stop;
-        let done = (short && self.collect(io, plane, false)?) || self.fold_in_background(io)?;
+        let done = (short && self.collect_one(io, plane)?) || self.fold_in_background(io)?;
         self.evacuate_failed(io)?;
         Ok(done)
     }
