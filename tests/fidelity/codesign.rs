@@ -178,7 +178,8 @@ fn thresholds_out_of_reach_still_share_commits() {
         let spec = "rw=randwrite,bs=16k,n=60000,norandommap";
         let result = Run { precondition: "fill:80%", fidelity: Fidelity::Count, ..Run::new(&ssd, spec) }.result();
         let count = |key: &str| result.ftl_stats[key].as_u64().unwrap();
-        let (commits, trims) = (count("fs_commits"), count("fs_trimmed_blocks"));
+        let commits = count("fs_commits");
+        let trims = count("fs_trimmed_blocks");
         println!("{ftl} {keys}: {commits} commits, {trims} trims");
         assert!(trims > 2000 && trims > 8 * commits, "{ftl}, {keys}: {trims} blocks trimmed by {commits} commits");
         let note = result.notes.iter().find(|note| note.contains("fs.gc_start and fs.gc_gain"));

@@ -90,7 +90,8 @@ fn a_read_takes_flash_and_its_own_bytes() {
 fn pages_of_a_write_arrive_one_by_one() {
     for (rate, pages, is_slow) in [("20MB/s", 32, true), ("7GB/s", 8, false)] {
         let ssd = drive("tlc-32g", &format!("{WIDE} host.link_rate={rate}"));
-        let (part, link) = (&ssd.drive.part, ssd.drive.host.link_rate);
+        let part = &ssd.drive.part;
+        let link = ssd.drive.host.link_rate;
         let page = u64::from(part.page_bytes);
         let bus = part.t_command + part.bus_rate.time_for(page);
         let last = if is_slow { link.time_for(pages * page) } else { link.time_for((pages - 1) * page) + bus };

@@ -98,7 +98,8 @@ fn energy_with_power_cuts_is_that_of_counted_operations() {
         let mut run = Run::new(&ssd, "rw=randrw,rwmixread=40,bs=16k,norandommap,n=2000,iodepth=16");
         (run.precondition, run.warmup, run.payload) = ("fill:60%", 100, Payload::Tag);
         let summary = run.result();
-        let (flash, energy) = (summary.flash, summary.energy_uj);
+        let flash = summary.flash;
+        let energy = summary.energy_uj;
         let power = summary.power.unwrap();
         println!("{protection}: {} cuts, {} programs, {:?}", power.cuts, flash.page_programs, energy.program);
         assert!(power.cuts > 2, "{} cuts", power.cuts);
@@ -120,8 +121,10 @@ fn a_drive_that_ends_moves_its_bytes_in_time() {
         let mut run = Run::new(&ssd, workload);
         run.precondition = "fill:90%,random:1x";
         let outcome = run.outcome(true);
-        let (summary, series) = (outcome.summary, outcome.detail.time.unwrap());
-        let (flash, host) = (&summary.flash, &summary.host);
+        let summary = outcome.summary;
+        let series = outcome.detail.time.unwrap();
+        let flash = &summary.flash;
+        let host = &summary.host;
         assert!(summary.lifetime.worn_out && summary.requests.write > 0);
         let least = ssd.drive.part.bus_rate.time_for(flash.bytes_transferred);
         println!("{} bytes in {} ns, at least {least}", flash.bytes_transferred, summary.simulated_ns);

@@ -77,7 +77,8 @@ fn pages_take_command_array_and_transfer() {
 /// Time at which the last of `pages` pages of a write, which are on the channels in turn, is in its die. The transfer
 /// of a page begins with its first byte from the host link, or as late as its last byte allows.
 fn on_buses(drive: &DriveConfig, pages: u32) -> Nanos {
-    let (bus, bytes) = (page_on_bus(drive), u64::from(drive.part.page_bytes));
+    let bus = page_on_bus(drive);
+    let bytes = u64::from(drive.part.page_bytes);
     let crossed = |pages: u32| drive.host.link_rate.time_for(u64::from(pages) * bytes);
     let mut free = vec![0; drive.geometry.channels as usize];
     for page in 0..pages {

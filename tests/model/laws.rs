@@ -149,7 +149,8 @@ impl<'a> Case<'a> {
             operations: None,
             strict: false,
         };
-        let (gap, depth) = (pick(rng, &[0, 0, 20_000, 300_000]), pick(rng, &[1, 4, 32]));
+        let gap = pick(rng, &[0, 0, 20_000, 300_000]);
+        let depth = pick(rng, &[1, 4, 32]);
         Case { entry, shape, seed, options, gap, depth, interrupted: rng.below(20) == 0 }
     }
 

@@ -28,19 +28,25 @@ BLOCK = 4096
 Place = tuple[str, int]
 
 
+def target_of(process: subprocess.Popen[str]) -> tuple[Place, str]:
+    """Address and NQN of the target of a starting command."""
+    assert process.stderr is not None
+    lines = iter(process.stderr.readline, "")
+    connect = next((line for line in lines if line.startswith("nvme connect ")), "")
+    found = re.fullmatch(r"nvme connect -t tcp -a (127\.0\.0\.1) -s (\d+) -n (\S+)\n", connect)
+    assert found, connect
+    return (found[1], int(found[2])), found[3]
+
+
 @contextmanager
 def served(*options: str, drive: Sequence[str] = SMALL) -> Iterator[tuple[subprocess.Popen[str], Place]]:
     """The command, and the address of its target."""
     command = [str(COMMAND), "nvme", *drive, "--listen", "127.0.0.1:0", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
-            assert process.stderr is not None
-            lines = iter(process.stderr.readline, "")
-            connect = next((line for line in lines if line.startswith("nvme connect ")), "")
-            found = re.fullmatch(r"nvme connect -t tcp -a (127\.0\.0\.1) -s (\d+) -n (\S+)\n", connect)
-            assert found, connect
-            assert found[3] in drive
-            yield process, (found[1], int(found[2]))
+            place, nqn = target_of(process)
+            assert nqn in drive
+            yield process, place
         finally:
             process.kill()
 

@@ -18,7 +18,7 @@ import pytest
 
 from conftest import COMMAND, Command
 from nvme_initiator import Admin, number
-from nvme_target import closed  # noqa: F401
+from nvme_target import closed, target_of  # noqa: F401
 
 pytestmark = pytest.mark.contract
 
@@ -42,12 +42,7 @@ def drive(*options: str) -> Iterator[tuple[subprocess.Popen[str], Identity]]:
     """A target, and the identity that a host sees."""
     with subprocess.Popen([*PROGRAM, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
-            assert process.stderr is not None
-            lines = iter(process.stderr.readline, "")
-            connect = next((line for line in lines if line.startswith("nvme connect ")), "")
-            found = re.fullmatch(r"nvme connect -t tcp -a 127\.0\.0\.1 -s (\d+) -n (\S+)\n", connect)
-            assert found, connect
-            yield process, identity_of(("127.0.0.1", int(found[1])), found[2])
+            yield process, identity_of(*target_of(process))
         finally:
             process.kill()
 

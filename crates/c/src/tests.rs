@@ -53,7 +53,8 @@ fn threads_may_share_a_drive() {
 #[test]
 fn threads_may_build_from_one_state() {
     let first = drive();
-    let (mut state, mut size) = (null(), 0);
+    let mut state = null();
+    let mut size = 0;
     assert_eq!(palimpsest_save(first, &raw mut state, &raw mut size), PALIMPSEST_OK, "{}", error());
     let address = state as usize;
     thread::scope(|scope| {
@@ -77,13 +78,15 @@ fn each_call_after_a_panic_fails() {
     let panicked =
         guarded(|| with(drive, |_| -> palimpsest_drive::Result<()> { panic!("a mistake of the simulator") }));
     assert_eq!(panicked, PALIMPSEST_FAILED);
-    let (request, mut number) = (write_of(0), 0);
+    let request = write_of(0);
+    let mut number = 0;
     assert_eq!(palimpsest_submit(drive, &raw const request, 0, null_mut()), PALIMPSEST_FAILED);
     assert_eq!(error(), PANICKED);
     assert_eq!(palimpsest_advance(drive, 1), PALIMPSEST_FAILED);
     assert_eq!(palimpsest_power_cut(drive, 1), PALIMPSEST_FAILED);
     assert!(!palimpsest_next_time(drive, &raw mut number));
-    let (mut state, mut size) = (null(), 0);
+    let mut state = null();
+    let mut size = 0;
     assert_eq!(palimpsest_save(drive, &raw mut state, &raw mut size), PALIMPSEST_FAILED);
     assert!(palimpsest_figures(drive).is_null());
     for of in [palimpsest_size, palimpsest_unit_size, palimpsest_now, palimpsest_in_flight] {

@@ -102,7 +102,9 @@ impl Watch {
     }
 
     fn run(&self) {
-        let (mut calls, mut since, mut bytes) = (self.present.calls(), Instant::now(), resident_bytes());
+        let mut calls = self.present.calls();
+        let mut since = Instant::now();
+        let mut bytes = resident_bytes();
         loop {
             thread::sleep(LOOK_EVERY);
             let seen = self.seen();
@@ -114,7 +116,8 @@ impl Watch {
                 (calls, since, bytes) = (now, Instant::now(), resident_bytes());
                 continue;
             }
-            let (waited, grown) = (since.elapsed(), resident_bytes().saturating_sub(bytes));
+            let waited = since.elapsed();
+            let grown = resident_bytes().saturating_sub(bytes);
             let what = if waited >= self.patience {
                 format!("the layer has not returned after {} s; expected a call that ends", waited.as_secs())
             } else if waited >= GROWS_AFTER && grown >= MOST_BYTES {

@@ -34,7 +34,8 @@ fn hash(seed: u64, text: &str) -> u64 {
 
 fn uuid(high: u64, low: u64) -> [u8; 16] {
     let random = u128::from(high) << 64 | u128::from(low);
-    let (version, variant) = (0xF << 76, 0x3 << 62);
+    let version = 0xF << 76;
+    let variant = 0x3 << 62;
     (random & !version & !variant | 4 << 76 | 2 << 62).to_be_bytes()
 }
 

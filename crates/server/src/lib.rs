@@ -244,7 +244,8 @@ struct Image {
 impl Image {
     /// Opens the image of the drive of `resolved` at `path`, a new one if there is none.
     fn open(resolved: &Resolved, path: &Path, syncs: bool) -> Result<Self> {
-        let (since, name) = (Instant::now(), path.display().to_string());
+        let since = Instant::now();
+        let name = path.display().to_string();
         let (file, is_new) = ImageFile::open(path, Some(length_of(resolved)?))?;
         let uuid = file.uuid().unwrap_or_else(identity::fresh);
         Ok(Image { keep: Keep { medium: Box::new(file), name, is_new, syncs, uuid }, since })
@@ -267,7 +268,8 @@ fn open_drive<'a>(
         None => format!("{name}: a new image"),
         Some(found) => {
             let how = if found.ended_well { "ended well" } else { "was interrupted" };
-            let (pages, took) = (found.pages, since.elapsed().as_secs_f64());
+            let pages = found.pages;
+            let took = since.elapsed().as_secs_f64();
             format!("{name}: the previous service {how}; {pages} written pages recovered in {took:.3} s")
         }
     });

@@ -149,7 +149,8 @@ pub(crate) fn smart(figures: &Value) -> Value {
     let units = |bytes: &Value| bytes.as_u64().unwrap_or(0).div_ceil(512_000);
     let endurance = figures["config"]["part"]["endurance"].as_f64().filter(|&cycles| cycles > 0.0);
     let used = endurance.map(|cycles| figures["lifetime"]["mean_erases"].as_f64().unwrap_or(0.0) / cycles * 100.0);
-    let (worn_out, life) = (figures["lifetime"]["worn_out"] == true, &figures["life"]);
+    let worn_out = figures["lifetime"]["worn_out"] == true;
+    let life = &figures["life"];
     json!({
         "critical_warning": if worn_out { 8 } else { 0 },
         "percent_used": used.map(|used| used.min(255.0) as u64),

@@ -114,7 +114,8 @@ mod tests {
 
     #[test]
     fn a_client_that_takes_a_little_at_a_time_is_too_slow() {
-        let (limit, second) = (Duration::from_secs(3), Duration::from_secs(1));
+        let limit = Duration::from_secs(3);
+        let second = Duration::from_secs(1);
         let mut pace = Pace { limit: Some(limit), ..Pace::default() };
         let turns = (0..100).take_while(|_| pace.note(second, 100).is_ok()).count();
         assert_eq!(turns, 3, "the limit, and not the limit for each write");

@@ -70,7 +70,8 @@ impl Nand {
 
     /// Starts the measurement.
     pub fn measure(&mut self) {
-        let (operations, counters) = (self.schedule.operations, self.counters.clone());
+        let operations = self.schedule.operations;
+        let counters = self.counters.clone();
         self.records.measured = Measured { operations, counters };
     }
 

@@ -30,10 +30,13 @@ fn lanes_of_a_channel_take_turns() {
 #[test]
 fn pages_are_given_once_and_in_order() {
     for seed in 0..40 {
-        let (mut rng, mut allocator) = (palimpsest_flash::rng::Rng::new(seed, 0xa110), fresh());
-        let (mut next, mut owned) = ([0u32; 16], Vec::new());
+        let mut rng = palimpsest_flash::rng::Rng::new(seed, 0xa110);
+        let mut allocator = fresh();
+        let mut next = [0u32; 16];
+        let mut owned = Vec::new();
         for step in 0..500 {
-            let (channel, free) = (rng.below(2) as u32, allocator.free_pages());
+            let channel = rng.below(2) as u32;
+            let free = allocator.free_pages();
             let in_channel = allocator.free_in(channel);
             match rng.below(6) {
                 0..3 => match allocator.allocate(channel) {
@@ -83,7 +86,8 @@ fn a_block_may_lose_torn_pages_until_it_is_written_on() {
         page_bytes: 4096,
         most_active: 0,
     };
-    let (begun, first) = (2, 16);
+    let begun = 2;
+    let first = 16;
     let mounted = |valid: u32| {
         let mut allocator = PageAllocator::new(shape, [0, 1]);
         (first..first + valid).for_each(|page| allocator.own(page, 7, Role::DataPage(page)));

@@ -127,7 +127,8 @@ fn a_commit_is_valid_before_anything_is_trimmed() {
         }
         let ino = filesystem.create(&mut device, ROOT, "file", FileType::File).expect("room");
         for round in 0..300u64 {
-            let (at, byte) = (round * 37 % 40, round as u8);
+            let at = round * 37 % 40;
+            let byte = round as u8;
             filesystem.write(&mut device, ino, 512 * at, &[byte; 700]).expect("room");
             if round % 3 == 0 {
                 filesystem.sync(&mut device).expect("room");
@@ -162,12 +163,14 @@ fn a_checkpoint_counts_only_whole() {
 #[test]
 fn collection_reaches_its_gain_and_shares_commits() {
     let shape = Shape { blocks_per_channel: 128, ..SHAPE };
-    let (mut device, scheme) = (Noted::new(shape), schemes::new("rr").expect("a scheme"));
+    let mut device = Noted::new(shape);
+    let scheme = schemes::new("rr").expect("a scheme");
     let thresholds = Thresholds { start: 400, gain: 160 };
     let mut filesystem = FileSystem::format(&mut device, thresholds, scheme).expect("room");
     let ino = filesystem.create(&mut device, ROOT, "file", FileType::File).expect("room");
     let mut rng = palimpsest_flash::rng::Rng::new(3, 0xc011);
-    let (mut was_collecting, mut rounds) = (false, 0);
+    let mut was_collecting = false;
+    let mut rounds = 0;
     for step in 0..6000u64 {
         let page = if step < 1000 { step } else { rng.below(1000) };
         filesystem.write(&mut device, ino, 512 * page, &[step as u8; 512]).expect("room");

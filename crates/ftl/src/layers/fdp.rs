@@ -132,7 +132,8 @@ fn keys_beside(base: Vec<&'static Key>) -> Vec<&'static Key> {
 fn fixed(settings: &Settings) -> Vec<(&'static str, String)> {
     let FdpSettings { handles, groups, isolation, superblocks, .. } = FdpSettings::new(settings);
     // [`check`] refuses more handles.
-    let (isolated, all) = (isolation == Isolation::Persistent, handles.saturating_mul(groups).min(MOST_STREAMS - 1));
+    let isolated = isolation == Isolation::Persistent;
+    let all = handles.saturating_mul(groups).min(MOST_STREAMS - 1);
     // A single handle has no other data to be apart from.
     let (streams, moved) = match all {
         1 if isolated => (1, "together"),

@@ -78,7 +78,8 @@ fn coded(settings: &Settings, part: &Part) -> Result<Part, Unfit> {
     if ReadPolicy::new(settings).mode == ReadMode::Spread || !part.t_dma_words.is_empty() {
         let what = "womv senses whole word lines and moves their levels at part.bus_rate";
         let unfit = Unfit::new(&["ftl.name", "ftl.read", "part.t_dma_words"], what);
-        let (read, words) = (("ftl.read", "page"), ("part.t_dma_words", "[]"));
+        let read = ("ftl.read", "page");
+        let words = ("part.t_dma_words", "[]");
         return Err(unfit.or(&[read]).or(&[words]).or(&[read, words]));
     }
     let coded = part.coded(code).expect("whole word lines of cells that the code is for");

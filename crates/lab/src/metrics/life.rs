@@ -36,7 +36,8 @@ impl Life {
     /// The book with the stored figures `life` of a drive with pages of `geometry`, and blocks of `physical` (one block
     /// of a superblock).
     pub fn of(life: &layout::Life, geometry: &Geometry, physical: &Geometry) -> Self {
-        let (counters, page_bytes) = (&life.counters, u64::from(geometry.page_bytes()));
+        let counters = &life.counters;
+        let page_bytes = u64::from(geometry.page_bytes());
         Life {
             services: life.services,
             power_cycles: life.services,

@@ -279,7 +279,8 @@ fn overwrite(session: &mut Session<'_>, units: u64, times: u64, write_bytes: u64
     }
     let unit = session.unit_bytes() / SECTOR_BYTES;
     let size = if write_bytes == 0 { unit } else { (write_bytes / SECTOR_BYTES).min(units * unit) };
-    let (places, times) = (units * unit / size, (times * unit).div_ceil(size));
+    let places = units * unit / size;
+    let times = (times * unit).div_ceil(size);
     let mut rng = Rng::new(session.seed(), 0x9e_c0 + session.written().0);
     let place = |number: u64| Extent { sector: number * size, sectors: size as u32 };
     let mut drawn = [0; AHEAD];

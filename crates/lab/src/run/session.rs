@@ -301,7 +301,8 @@ impl<'a> Session<'a> {
 
     /// Totals of the measurement: ended operations, and bytes and errors of the planned ones.
     fn totals(&self) -> FlashTotals {
-        let (ended, planned) = (self.drive.engine.ended(), self.planned());
+        let ended = self.drive.engine.ended();
+        let planned = self.planned();
         let untimed = self.tally.timed_until.map_or(FlashTotals::default(), |(timed, _)| subtract(planned, timed));
         FlashTotals {
             reads: ended.reads + untimed.reads,

@@ -132,7 +132,8 @@ pub struct Controller {
 
 impl Controller {
     pub fn new(id: u16, host: Host, is_discovery: bool, error_count: Arc<AtomicU64>) -> Self {
-        let (write_cache, state) = (AtomicBool::new(true), Mutex::default());
+        let write_cache = AtomicBool::new(true);
+        let state = Mutex::default();
         Controller { id, host, is_discovery, write_cache, error_count, state }
     }
 

@@ -228,7 +228,8 @@ fn effects(facts: &Facts, command_set: u8) -> Result<Vec<u8>, Status> {
 
 /// Log page 09: units are thousands of millions of bytes, rounded up.
 fn endurance_group(figures: &Value, context: &Context<'_>) -> Vec<u8> {
-    let (mut page, life) = (Structure::new(512), &figures["life"]);
+    let mut page = Structure::new(512);
+    let life = &figures["life"];
     let known = crate::page::smart(figures);
     let is_read_only = figures["lifetime"]["worn_out"] == true;
     let health = Health::of(context.shown, is_read_only);
@@ -254,7 +255,8 @@ fn endurance_group(figures: &Value, context: &Context<'_>) -> Vec<u8> {
 
 /// Log page C0: media units are bytes.
 fn ocp_smart(figures: &Value) -> Vec<u8> {
-    let (mut page, life) = (Structure::new(512), &figures["life"]);
+    let mut page = Structure::new(512);
+    let life = &figures["life"];
     for (at, name) in [(0, "media_bytes_written"), (16, "media_bytes_read")] {
         page.bytes(at, &count(&life[name]).to_le_bytes());
     }

@@ -118,15 +118,17 @@ impl Drive {
     }
 
     /// Checks that no valid data is left in `block`, which the layer says to have relocated; `before` are the flash
-    /// operations before. Ignored: layers that count valid data, whose units may wait in memory for their new page.
+    /// operations before. Units may wait in memory for their new page, in layers that count valid data and in those
+    /// whose units are smaller than a page. Such a layer must at least have read.
     fn expect_relocated(&self, block: u32, before: u64) -> Flash<()> {
-        let (nand, geometry) = (&self.io.nand, self.io.geometry());
+        let nand = &self.io.nand;
+        let geometry = self.io.geometry();
         let pages = block * geometry.pages_per_block..(block + 1) * geometry.pages_per_block;
         if pages.into_iter().all(|page| self.held(page) == 0) {
             return Ok(());
         }
-        let waits = self.ftl.count_valid(&mut vec![0; geometry.blocks() as usize]);
-        let may_wait = self.ftl.unit_subpages() < geometry.subpages_per_page && nand.operations() > before;
-        if waits || may_wait { Ok(()) } else { Err(nand.not_relocated(block)) }
+        let may_wait = self.ftl.unit_subpages() < geometry.subpages_per_page
+            || self.ftl.count_valid(&mut vec![0; geometry.blocks() as usize]);
+        if may_wait && nand.operations() > before { Ok(()) } else { Err(nand.not_relocated(block)) }
     }
 }

@@ -320,7 +320,8 @@ impl Drive {
             (self.io.counters.clone(), self.io.nand.counters().clone(), self.io.nand.operations());
         let (futile, sectors, streams) =
             (self.power.futile, self.units.subpage_bytes / SECTOR_BYTES, self.ahead.take());
-        let (found, refused) = (self.io.nand.found_lost().clone(), self.reports.refused.len());
+        let found = self.io.nand.found_lost().clone();
+        let refused = self.reports.refused.len();
         let rain = self.io.rain_figures();
         for first in (0..all).step_by(READ_BACK as usize) {
             let count = READ_BACK.min(all - first);

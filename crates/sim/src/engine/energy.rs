@@ -37,7 +37,8 @@ impl Engine {
     fn share(&self, batch: &Batch, left: Nanos) -> i64 {
         let arrays = batch.operations().iter().map(|&index| self.pending[index].array);
         let Some(whole) = arrays.max().map(Nanos::from).filter(|&whole| whole > 0) else { return 0 };
-        let (energy, done) = (energy_of(&self.pending, batch.operations()), whole.saturating_sub(left));
+        let energy = energy_of(&self.pending, batch.operations());
+        let done = whole.saturating_sub(left);
         (i128::from(energy) * i128::from(done) / i128::from(whole)) as i64
     }
 }

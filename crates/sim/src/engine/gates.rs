@@ -107,7 +107,9 @@ impl Engine {
         } else if gate.due == 0 && gate.waiters >= OPERATION && self.timeline.is_none() {
             // Fast path: most gates have one signal from a read, and one waiter, a program or a request.
             gate.remaining = 0;
-            let (waiter, generation, sources) = (last_of(gate.waiters), gate.generation, gate.sources);
+            let waiter = last_of(gate.waiters);
+            let generation = gate.generation;
+            let sources = gate.sources;
             self.joins.drop_list(sources);
             io.plan.gates.close(Gate::new(slot, generation));
             if let Some(waiter) = waiter {
@@ -139,7 +141,9 @@ impl Engine {
                 self.events.add(due);
                 continue;
             }
-            let (mut next, generation, sources) = (gate.waiters, gate.generation, gate.sources);
+            let mut next = gate.waiters;
+            let generation = gate.generation;
+            let sources = gate.sources;
             self.joins.drop_list(sources);
             io.plan.gates.close(Gate::new(slot, generation));
             self.noted(move |engine| engine.record_gate(slot, next));

@@ -149,7 +149,9 @@ impl Engine {
         if pending.kind != OperationKind::Read || pending.signal != gate.slot() || pending.is_urgent() {
             return;
         }
-        let (die, plane, class) = (pending.die(), pending.plane, self.class(index));
+        let die = pending.die();
+        let plane = pending.plane;
+        let class = self.class(index);
         self.pending[index].join();
         if pending.waits > 0 || !self.hardware.ready[plane as usize].remove_read(pending.order, class, pending.is_low())
         {

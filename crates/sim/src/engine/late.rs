@@ -69,13 +69,15 @@ impl Engine {
     pub(super) fn add_late(&mut self, index: u32, crossing: Crossing) {
         let loads = u32::from(self.pending.loads(index));
         let page = self.setup.t_command + self.hardware.transfers.time(self.pending[index].bytes / loads);
-        let (code, transfer) = (self.pending.details(index).codec.into(), page * Nanos::from(loads));
+        let code = self.pending.details(index).codec.into();
+        let transfer = page * Nanos::from(loads);
         self.plan.late.programs.push(LateProgram { index, crossing, code, transfer, ready: 0 });
     }
 
     /// True if two late programs may run in one multi-plane command.
     fn may_join(&self, one: &LateProgram, other: &LateProgram) -> bool {
-        let (first, second) = (&self.pending[one.index], &self.pending[other.index]);
+        let first = &self.pending[one.index];
+        let second = &self.pending[other.index];
         let group = self.pending.group(one.index);
         let allowed = match self.setup.settings.multi_plane {
             MultiPlane::Off => false,

@@ -191,7 +191,8 @@ impl Engine {
                 *tail = NONE;
             }
         } else {
-            let (step, plane) = (pending.is_step(), pending.plane);
+            let step = pending.is_step();
+            let plane = pending.plane;
             if step && !self.pending[next].is_step() {
                 self.hardware.ready[plane as usize].behind_steps -= 1;
             }

@@ -80,8 +80,8 @@ impl Engine {
         for index in self.pending.live() {
             let &Pending { kind, cause, energy, order, .. } = &self.pending[index];
             let is_read = kind == OperationKind::Read;
-            let (ends, is_counted) =
-                (io.plan.protected && !(is_read && Cause::DROPPED.contains(&cause)), is_read && energy < 0);
+            let ends = io.plan.protected && !(is_read && Cause::DROPPED.contains(&cause));
+            let is_counted = is_read && energy < 0;
             if ends {
                 self.results.count(order, kind, cause);
             }

@@ -113,7 +113,9 @@ impl Engine {
     #[inline]
     pub(super) fn make_ready(&mut self, index: u32) {
         let pending = &self.pending[index];
-        let (order, step, place) = (pending.order, pending.is_low(), (pending.die(), pending.plane));
+        let order = pending.order;
+        let step = pending.is_low();
+        let place = (pending.die(), pending.plane);
         self.join_ready(index, order, place, self.class(index), step);
     }
 

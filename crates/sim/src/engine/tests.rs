@@ -79,7 +79,8 @@ impl Bench {
             self.step();
         }
         self.engine.advance_to(time);
-        let (id, gate) = (self.plans, self.io.plan.gates.open());
+        let id = self.plans;
+        let gate = self.io.plan.gates.open();
         self.plans += 1;
         self.engine.watch(&mut self.io, gate, id);
         (self.io.present.now, self.io.present.gate) = (time, gate);
@@ -106,7 +107,8 @@ fn read(io: &mut Io, ppn: u32, after: Gate) {
 }
 
 fn program(io: &mut Io, ppn: u32, after: Gate) {
-    let (signal, logical) = (io.request(), [ppn]);
+    let signal = io.request();
+    let logical = [ppn];
     let write = Write { after, signal, ..Write::new(ppn, &logical, &[Data::ZERO], Cause::Host) };
     assert_eq!(io.program(write).expect("an erased page"), Outcome::Done);
 }
@@ -242,7 +244,8 @@ fn a_step_that_a_request_joins_goes_before_others() {
 #[test]
 fn a_late_program_leaves_the_bus_to_others() {
     let mut bench = Bench::new(&settings());
-    let (last, extent) = (1_000_000, Extent { sector: 0, sectors: 8 });
+    let last = 1_000_000;
+    let extent = Extent { sector: 0, sectors: 8 };
     let pace = Pace { subpage: 8, ..Pace::default() };
     bench.at(0, |io| {
         io.present.arrival = Arrival::new(extent, Crossing { first: 0, last }, 0, pace);
@@ -323,13 +326,15 @@ fn the_host_link_serves_in_order() {
     let inward = [bench.engine.receive(4096), bench.engine.receive(512)];
     assert_eq!(inward, [Crossing { first: 0, last: 4096 }, Crossing { first: 4096, last: 4608 }]);
     assert_eq!(bench.engine.send(1000, 4096), 5096, "not before the data is there, whatever arrives meanwhile");
-    let (mut first, mut second) = (Gate::NONE, Gate::NONE);
+    let mut first = Gate::NONE;
+    let mut second = Gate::NONE;
     bench.at(0, |io| {
         (first, second) = (gate_at(io, 50_000), gate_at(io, 60_000));
     });
     for gate in [second, first] {
         let gates = &mut bench.io.plan.gates;
-        let (id, later) = (bench.plans, gates.open());
+        let id = bench.plans;
+        let later = gates.open();
         bench.plans += 1;
         bench.engine.watch(&mut bench.io, later, id);
         bench.engine.cross_after(&mut bench.io, gate, later, 20_000);

@@ -5,7 +5,8 @@ use proptest::prelude::*;
 
 /// Numbers and arrivals of all records of `times`, in the order returned, and the disorder.
 fn sorted(times: &[Nanos]) -> (Vec<(usize, Nanos)>, Disorder) {
-    let (mut window, mut all) = (Window::default(), Vec::new());
+    let mut window = Window::default();
+    let mut all = Vec::new();
     for (number, &time) in times.iter().enumerate() {
         window.add(time, number);
         while let Some((arrival, number)) = window.next(false) {

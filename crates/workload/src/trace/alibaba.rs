@@ -17,6 +17,7 @@ impl LineFormat for Alibaba {
     const ABOUT: &'static str = "Alibaba block CSV: device,R|W,byte offset,bytes,microseconds";
     const HOLDS: Holds = Holds { time_grain: 1000, ..Holds::PLAIN };
     const HAS_VOLUMES: bool = true;
+    const IN_SECTORS: Option<&'static str> = Some("time=5:us,op=2,offset=3:sectors,size=4:sectors,volume=1");
 
     #[inline]
     fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {

@@ -24,6 +24,7 @@ impl LineFormat for Fiu {
     const NAME: &'static str = "fiu";
     const ABOUT: &'static str = "FIU IODedup: ns pid process sector sectors R|W major minor hash";
     const HOLDS: Holds = Holds { streams: false, ..Holds::PLAIN };
+    const IN_BYTES: Option<&'static str> = Some("time=1:ns,op=6,offset=4,size=5");
 
     fn prepare(&mut self, head: &Head<'_>) {
         self.in_tar = head.bytes.get(257..262) == Some(b"ustar");

@@ -27,6 +27,9 @@ pub trait LineFormat: Default + Send + 'static {
     /// The `--columns` of the format with bytes in place of the sectors of addresses and sizes; `None` if the format
     /// has bytes, or the kernel counted the sectors.
     const IN_BYTES: Option<&'static str> = None;
+    /// The `--columns` of the format with sectors in place of the bytes; `None` if the format has sectors, or its
+    /// records name the unit.
+    const IN_SECTORS: Option<&'static str> = None;
     /// Streams are volumes: disks or devices with addresses of their own.
     const HAS_VOLUMES: bool = false;
     /// Lines before the first record.

@@ -6,8 +6,9 @@ use super::fields::{Fault, quoted};
 use super::head::Head;
 use super::line_format::{LineFormat, Parsed, Seconds};
 use super::lines::{MAX_LINE_BYTES, Step};
+use super::mapped::Mapped;
 use crate::in_order::LONGEST_DISORDER;
-use crate::request::{Arrivals, FileNames, Request, RequestKind, SECTOR_BYTES, Source};
+use crate::request::{Arrivals, Extent, FileNames, Request, RequestKind, SECTOR_BYTES, Source};
 use crate::volume_names::VolumeName;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::Nanos;
@@ -42,28 +43,45 @@ pub fn open_as<F: LineFormat>(opened: Opened, format: F) -> Box<dyn Source> {
     Box::new(source)
 }
 
-/// A note if all addresses and sizes that `F` reads as sectors are whole sectors as bytes, too.
+/// A note if the start of a trace, read in the unit that `F` does not have, fits that unit better.
 fn units<F: LineFormat>(head: &Head<'_>) -> Option<String> {
-    let columns = F::IN_BYTES?;
-    let (mut format, mut requests) = (F::default(), 0);
+    if let Some(columns) = F::IN_BYTES {
+        let is_whole =
+            |extent: Extent| extent.sector % SECTOR_BYTES == 0 && u64::from(extent.sectors) % SECTOR_BYTES == 0;
+        return fits(F::default(), head, is_whole).then(|| {
+            format!(
+                "{} counts sectors, and all addresses and sizes near the start are multiples of {SECTOR_BYTES}: bytes, \
+                 taken {SECTOR_BYTES} times too large? (--columns {columns})",
+                F::NAME
+            )
+        });
+    }
+    let columns = F::IN_SECTORS?;
+    let sectors = Mapped::parse(columns).expect("the columns of a format are right");
+    fits(sectors, head, |extent| u64::from(extent.sectors) < SECTOR_BYTES).then(|| {
+        format!(
+            "{} counts bytes, and no size near the start reaches {SECTOR_BYTES}: sectors, taken {SECTOR_BYTES} times too \
+             small? (--columns {columns})",
+            F::NAME
+        )
+    })
+}
+
+/// True if enough requests start a trace that `format` reads, and the extents of all of them fit a unit.
+fn fits<F: LineFormat>(mut format: F, head: &Head<'_>, fit: impl Fn(Extent) -> bool) -> bool {
     format.prepare(head);
+    let mut requests = 0;
     for (_, line) in head.lines() {
         if let Ok(Parsed::Record(Request { command, .. })) = format.parse(line)
             && command.kind != RequestKind::Flush
         {
-            if command.extent.sector % SECTOR_BYTES != 0 || u64::from(command.extent.sectors) % SECTOR_BYTES != 0 {
-                return None;
+            if !fit(command.extent) {
+                return false;
             }
             requests += 1;
         }
     }
-    (requests >= LEAST_REQUESTS).then(|| {
-        format!(
-            "{} counts sectors, and all addresses and sizes near the start are multiples of {SECTOR_BYTES}: bytes, \
-             taken 512 times too large? (--columns {columns})",
-            F::NAME
-        )
-    })
+    requests >= LEAST_REQUESTS
 }
 
 struct LineSource<F> {
@@ -223,7 +241,8 @@ impl Clock {
 
 #[cold]
 fn goes_back(back: Nanos) -> Fault {
-    let (back, tolerated) = (Seconds(back), LONGEST_DISORDER / 1_000_000_000);
+    let back = Seconds(back);
+    let tolerated = LONGEST_DISORDER / 1_000_000_000;
     Fault::new(format!(
         "time goes back by {back} s from the latest request before; expected lines in order of time (to within \
          {tolerated} s), or a file sorted by time"

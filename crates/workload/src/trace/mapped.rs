@@ -1,10 +1,10 @@
 //! Any text with a request a line, by columns that the user names: `time=1:us,op=3,offset=5:sectors,size=4,volume=2`.
 //!
 //! Columns count from 1. The separator is given (`separator=blanks`), or that of commas, tabs, semicolons and blanks by
-//! which most lines of the head are requests. Units of a time are `s`, `ms`, `us` or `ns` (the default), with decimals;
-//! units of an offset or size `bytes` (the default), `sectors` (512 bytes), `KiB` or `pages` (4 KiB). The operation is
-//! a word (read, write, trim, flush, or their first letters) or the kernel's letters (`WS`, `RA`, `FF`); with
-//! `op=3:read=1` the value 1 is a read and any other a write, with `op=3:write=W` the reverse, and with
+//! which most lines of the head are requests. Units of a time are `s`, `ms`, `us`, `100ns` or `ns` (the default), with
+//! decimals; units of an offset or size `bytes` (the default), `sectors` (512 bytes), `KiB` or `pages` (4 KiB). The
+//! operation is a word (read, write, trim, flush, or their first letters) or the kernel's letters (`WS`, `RA`, `FF`);
+//! with `op=3:read=1` the value 1 is a read and any other a write, with `op=3:write=W` the reverse, and with
 //! `op=3:read=0|2:write=1|3` no other value is legal. A volume is a number, or else a name, of which it is the hash.
 //! Without `time` the trace is a closed loop of depth 1; without `op` all requests are writes. The first line is a
 //! heading if no field begins with a digit and the operation is no word; a note names the heading. Fields may be in
@@ -91,7 +91,7 @@ impl Mapped {
             let no_unit = || wrong(format!("{role} has no unit {:?}", unit.unwrap_or_default()));
             let is_second = match ROLES.iter().position(|known| *known == role) {
                 Some(0) => {
-                    let units = [("s", 9), ("ms", 6), ("us", 3), ("ns", 0)];
+                    let units = [("s", 9), ("ms", 6), ("us", 3), ("100ns", 2), ("ns", 0)];
                     let found = units.iter().find(|each| each.0 == unit.unwrap_or("ns")).ok_or_else(no_unit)?;
                     mapped.time.replace((column, found.1)).is_some()
                 }

@@ -17,6 +17,7 @@ impl LineFormat for Msr {
     const ABOUT: &'static str = "MSR Cambridge CSV: FILETIME,host,disk,Read|Write,byte offset,bytes,response time";
     const HOLDS: Holds = Holds { time_grain: 100, ..Holds::PLAIN };
     const HAS_VOLUMES: bool = true;
+    const IN_SECTORS: Option<&'static str> = Some("time=1:100ns,op=4,offset=5:sectors,size=6:sectors,volume=3");
     const HEADER: &'static str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n";
 
     #[inline]

@@ -29,7 +29,8 @@ impl InOrder {
     pub fn of(inner: Box<dyn Source>) -> Box<dyn Source> {
         let place = inner.place();
         let name = place.rsplit_once(':').map_or(place.clone(), |(name, _)| name.into());
-        let (line, skipped) = (inner.line().unwrap_or(0), 0);
+        let line = inner.line().unwrap_or(0);
+        let skipped = 0;
         Box::new(InOrder { inner, window: Window::default(), end: None, name, line, skipped })
     }
 }
@@ -50,7 +51,8 @@ impl Source for InOrder {
             }
             match self.inner.next_request() {
                 Ok(Some(request)) => {
-                    let (line, skipped) = (self.inner.line().unwrap_or(0), self.inner.skipped_lines());
+                    let line = self.inner.line().unwrap_or(0);
+                    let skipped = self.inner.skipped_lines();
                     self.window.add(request.arrival, Read { request, line, skipped });
                 }
                 Ok(None) => self.end = Some(Ok(())),

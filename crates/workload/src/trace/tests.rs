@@ -248,7 +248,7 @@ fn what_is_no_trace_is_named() {
 }
 
 #[test]
-fn bytes_in_place_of_sectors_are_noted() {
+fn bytes_in_place_of_sectors_and_sectors_in_place_of_bytes_are_noted() {
     let notes = |text: &str| {
         open_trace(Box::new(Cursor::new(text.as_bytes().to_vec())), "t", &TraceOptions::default()).unwrap().notes()
     };
@@ -257,9 +257,15 @@ fn bytes_in_place_of_sectors_are_noted() {
         "5 0 8192 4096 1\n7 0 16384 4096 0\n",
         "1,8192,4096,1,5\n1,0,512,0,5\n",
         "0.5 ; 8192 ; 4096 ; R ; 0.0 ; 0.0\n0.7 ; 512 ; 512 ; W ; 0.0 ; 0.0\n",
+        "5 9 k 8192 4096 W 6 0 ab\n6 9 k 512 512 R 6 0 ab\n",
+        "9,R,16,8,5\n9,W,8,255,6\n",
+        "128166372003061629,hm,1,Read,16,8,413\n128166372003061630,hm,1,Write,8,8,413\n",
     ] {
         let said = notes(text);
-        assert!(said.len() == 1 && said[0].contains("512 times too large? (--columns time=1"), "{said:?}");
+        let is_larger = !text.contains(",R");
+        let times =
+            if is_larger { "512 times too large? (--columns time=1" } else { "512 times too small? (--columns time=" };
+        assert!(said.len() == 1 && said[0].contains(times), "{said:?}");
         // The columns of the note read the same lines, in bytes.
         let columns = said[0].split("--columns ").nth(1).and_then(|text| text.strip_suffix(')')).map(String::from);
         let options = TraceOptions { columns, ..TraceOptions::default() };
@@ -267,6 +273,7 @@ fn bytes_in_place_of_sectors_are_noted() {
         assert_eq!((requests[0].extent.sector, requests[0].extent.sectors), (16, 8), "{text}");
     }
     assert_eq!(notes("0.5 0 8192 4096 1\n0.7 0 16384 8 0\n"), [""; 0]);
+    assert_eq!(notes("9,R,16,8,5\n9,W,8,512,6\n"), [""; 0]);
 }
 
 #[test]

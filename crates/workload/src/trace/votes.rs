@@ -58,7 +58,8 @@ pub fn reads<F: LineFormat>(head: &Head<'_>, line: &[u8]) -> Option<Reading> {
     let fault = fault_of(line)?;
     let kind = kind_of(&fault);
     let is_separator = |byte: u8| matches!(byte, b',' | b';' | b' ' | b'\t');
-    let (mut columns, mut begin) = (0, 0);
+    let mut columns = 0;
+    let mut begin = 0;
     for end in 1..=line.len() {
         let ends = end == line.len() || (is_separator(line[end]) && !is_separator(line[end - 1]));
         if ends && fault_of(&line[..end]).and_then(|fault| kind_of(&fault)) == kind {

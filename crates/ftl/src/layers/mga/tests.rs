@@ -492,11 +492,14 @@ fn a_page_with_a_torn_subpage_is_not_filled() {
 fn thresholds_hold_to_the_page() {
     let mut bench = Bench::new(&["ssd.blocks_per_plane=24", "ftl.gc_start=2 blocks", "ftl.gc_stop=4 blocks"]);
     let logical = bench.ftl.map.logical_pages();
-    let (start, stop) = (2 * bench.io.geometry().pages_per_block, 4 * bench.io.geometry().pages_per_block);
+    let start = 2 * bench.io.geometry().pages_per_block;
+    let stop = 4 * bench.io.geometry().pages_per_block;
     let mut rng = Rng::new(5, 5);
-    let (mut least, mut collected) = (u32::MAX, 0);
+    let mut least = u32::MAX;
+    let mut collected = 0;
     for write in 0..2000 {
-        let (before, erases) = (bench.ftl.free_pages(0), bench.io.counters.erases);
+        let before = bench.ftl.free_pages(0);
+        let erases = bench.io.counters.erases;
         bench.write(if write < logical { write } else { rng.below(logical.into()) as u32 }, 0, 4);
         assert_eq!(bench.io.counters.erases > erases, before <= start, "{before} pages free");
         if bench.io.counters.erases > erases {

@@ -46,7 +46,9 @@ fn a_slot_that_was_replaced_is_a_hole() {
     let (mut log, mut io) = written();
     log.open.absorbs = false;
     let mut appended = |log: &mut Log<FullMap>| {
-        let (cause, after, signal) = (Cause::Host, Gate::NONE, Gate::NONE);
+        let cause = Cause::Host;
+        let after = Gate::NONE;
+        let signal = Gate::NONE;
         log.append(&mut io, 0, Append { unit: 3, data: Data::new(2), cause, after, signal, holds: 1 }).expect("room");
         let open = log.open.host_page(0, 0);
         log.open.page(open).slots.iter().filter(|slot| slot.unit == 3).count()

@@ -37,7 +37,9 @@ fn log_of(units: u32) -> (Log<FullMap>, Io) {
 }
 
 fn append(log: &mut Log<FullMap>, io: &mut Io, unit: u32) {
-    let (cause, after, signal) = (Cause::Host, Gate::NONE, Gate::NONE);
+    let cause = Cause::Host;
+    let after = Gate::NONE;
+    let signal = Gate::NONE;
     log.append(io, 0, Append { unit, data: Data::new(1), cause, after, signal, holds: 1 }).expect("room");
 }
 
@@ -47,10 +49,12 @@ fn append(log: &mut Log<FullMap>, io: &mut Io, unit: u32) {
 fn thresholds_hold_to_the_page() {
     let units = 14 * PAGES;
     let (mut log, mut io) = log_of(units);
-    let (start, stop) = (log.collector.start, log.collector.stop);
+    let start = log.collector.start;
+    let stop = log.collector.stop;
     assert_eq!((start, stop), (2 * PAGES, 4 * PAGES));
     let mut rng = Rng::new(5, 5);
-    let (mut least, mut collected) = (u32::MAX, 0);
+    let mut least = u32::MAX;
+    let mut collected = 0;
     for write in 0..4000 {
         let unit = if write < units { write } else { rng.below(units.into()) as u32 };
         let before = log.frontiers.free_pages[0];

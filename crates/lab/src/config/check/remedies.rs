@@ -71,7 +71,8 @@ fn text(cure: &Cure) -> String {
 
 /// The least capacity with which the drive is possible, if the user sets a smaller one.
 fn least_capacity(values: &Values, attempt: Attempt) -> Option<String> {
-    let (capacity, blocks) = (values.key("ssd.capacity"), values.key("ssd.blocks_per_plane"));
+    let capacity = values.key("ssd.capacity");
+    let blocks = values.key("ssd.blocks_per_plane");
     let Value::Capacity(bytes) = capacity.value else { return None };
     if bytes == 0 || capacity.rank == 0 || capacity.rank < blocks.rank {
         return None;

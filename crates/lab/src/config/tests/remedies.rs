@@ -98,11 +98,12 @@ fn with(settings: &[String], more: &[String]) -> Vec<String> {
 fn wrong(seeds: std::ops::Range<u64>) -> (Vec<String>, usize) {
     let presets: Vec<&str> = ssd_presets().iter().map(|info| info.name).collect();
     let names: Vec<&str> = layers().map(|entry| entry.name).collect();
-    let (mut found, mut taken) = (Vec::new(), 0);
+    let mut found = Vec::new();
+    let mut taken = 0;
     for seed in seeds {
         let rng = &mut Rng::new(seed, 0x4e3);
-        let (ssd, ftl) =
-            (presets[rng.below(presets.len() as u64) as usize], names[rng.below(names.len() as u64) as usize]);
+        let ssd = presets[rng.below(presets.len() as u64) as usize];
+        let ftl = names[rng.below(names.len() as u64) as usize];
         let mut settings = Vec::new();
         for _ in 0..1 + rng.below(3) {
             let key = &keys()[rng.below(keys().len() as u64) as usize];
@@ -114,7 +115,8 @@ fn wrong(seeds: std::ops::Range<u64>) -> (Vec<String>, usize) {
         let drive = format!("--ssd {ssd} --ftl {ftl} {}", settings.join(" "));
         for remedy in remedies(&message, &blamed(&message)) {
             taken += 1;
-            let (mut state, mut seen) = (with(&settings, &remedy), HashSet::new());
+            let mut state = with(&settings, &remedy);
+            let mut seen = HashSet::new();
             let Some((next, text)) = refusal(ssd, ftl, &state) else { continue };
             if next == kind {
                 found.push(format!("{drive}\n  {message}\n  {remedy:?} -> {text}"));

@@ -10,7 +10,8 @@ fn keys_of_other_layers_are_mistakes() {
         let keys = ["ftl.log_fraction=4%", "ftl.victim=fifo", "fs.gc_start=6%"];
         unread(&preset("default", &[keys.as_slice(), &[&format!("ftl.name={ftl}")]].concat()).unwrap())
     };
-    let (log, space) = (("ftl.log_fraction", Gravity::Mistake), ("fs.gc_start", Gravity::Mistake));
+    let log = ("ftl.log_fraction", Gravity::Mistake);
+    let space = ("fs.gc_start", Gravity::Mistake);
     assert_eq!(of("page"), [log, space]);
     assert_eq!(of("sector-log"), [space]);
     assert_eq!(of("fs-page"), [log]);

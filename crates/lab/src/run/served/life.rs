@@ -36,10 +36,14 @@ impl Book {
 
     /// Counters of all services.
     fn counters(&self, session: &Session<'_>) -> Counters {
-        let (before, (powered_s, error_entries)) = (&self.before.counters, self.controller.unwrap_or_default());
-        let (io, baseline) = (&session.drive.io, &session.baseline);
-        let (requests, host) = (&session.tally.requests, &session.tally.host);
-        let (flash, flash_before) = (io.nand.counters(), &baseline.nand);
+        let before = &self.before.counters;
+        let (powered_s, error_entries) = self.controller.unwrap_or_default();
+        let io = &session.drive.io;
+        let baseline = &session.baseline;
+        let requests = &session.tally.requests;
+        let host = &session.tally.host;
+        let flash = io.nand.counters();
+        let flash_before = &baseline.nand;
         let sensed = io.counters.sensed.iter().sum::<u64>() - baseline.io.sensed.iter().sum::<u64>();
         Counters {
             host_written: before.host_written + host.bytes_written,
@@ -81,8 +85,10 @@ impl Served<'_> {
         if !self.kept {
             return Ok(());
         }
-        let (nand, session) = (&self.session.drive.io.nand, &self.session);
-        let (now, kept) = (self.book.counters(session), nand.kept_life().unwrap_or_default().counters);
+        let nand = &self.session.drive.io.nand;
+        let session = &self.session;
+        let now = self.book.counters(session);
+        let kept = nand.kept_life().unwrap_or_default().counters;
         // The disk of an idle drive may sleep.
         if (Counters { powered_s: kept.powered_s, ..now }) == kept && powered_s < self.book.stored_s + IDLE_S {
             return Ok(());

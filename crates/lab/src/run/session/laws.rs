@@ -20,7 +20,8 @@ impl Session<'_> {
         let same = |what: &str, one: u64, two: u64| {
             if one == two { Ok(()) } else { Err(broken(format!("{what}: {one} against {two}"))) }
         };
-        let (nand, io) = (self.drive.io.nand.counters(), &self.drive.io.counters);
+        let nand = self.drive.io.nand.counters();
+        let io = &self.drive.io.counters;
         same("programs by cause and programs of flash", io.programs.iter().sum(), nand.programs)?;
         same("reads by cause and reads of flash", io.reads.iter().sum(), nand.reads)?;
         same("erases of all blocks and erases of flash", self.drive.io.nand.sum_of_erases(), nand.erases)?;
@@ -30,8 +31,10 @@ impl Session<'_> {
             same("requests submitted and completed", read + write + trim + flush, answered)?;
             same("requests still outstanding", u64::from(self.drive.outstanding()), 0)?;
             same("flash operations still outstanding", u64::from(self.drive.engine.outstanding()), 0)?;
-            let (planned, series) = (self.planned(), self.recorder.flash());
-            let (nand_before, io_before) = (&self.baseline.nand, &self.baseline.io);
+            let planned = self.planned();
+            let series = self.recorder.flash();
+            let nand_before = &self.baseline.nand;
+            let io_before = &self.baseline.io;
             let sum = |counts: &[u64]| counts.iter().sum::<u64>();
             same("programs of flash and over time", nand.programs - nand_before.programs, series.programs)?;
             same("reads of flash and over time", nand.reads - nand_before.reads, series.reads)?;
@@ -49,7 +52,8 @@ impl Session<'_> {
 
     /// The energy of the windows must equal the energy of all operations since the measurement began.
     fn check_energy(&self) -> Result<()> {
-        let (flash, series) = (self.energy_planned(), self.recorder.energy());
+        let flash = self.energy_planned();
+        let series = self.recorder.energy();
         if flash != series {
             let law = format!("energy over time and of flash: {series} against {flash} pJ");
             return Err(Error::Rule(format!("a conservation law does not hold: {law}")));

@@ -85,7 +85,8 @@ impl Tally {
     }
 
     fn subtract(&mut self, command: Command) {
-        let (bytes, subpages) = (command.extent.bytes(), self.covered(command.extent));
+        let bytes = command.extent.bytes();
+        let subpages = self.covered(command.extent);
         let (requests, host) = (&mut self.requests, &mut self.host);
         match command.kind {
             RequestKind::Read => {
@@ -109,7 +110,8 @@ impl Session<'_> {
     pub(super) fn subtract(&mut self, command: Command) {
         self.tally.subtract(command);
         let Command { kind, extent, directives } = command;
-        let (owner, sectors) = (directives.owner, extent.sectors);
+        let owner = directives.owner;
+        let sectors = extent.sectors;
         self.recorder.volumes.iter_mut().for_each(|volumes| volumes.of(owner).refused(kind, sectors));
         self.recorder.jobs.iter_mut().for_each(|jobs| jobs.of(owner).refused(kind, sectors));
     }
@@ -117,7 +119,8 @@ impl Session<'_> {
     /// Counts `command`.
     #[inline(always)]
     pub(in crate::run) fn tally(&mut self, Command { kind, extent, directives }: Command) {
-        let (bytes, subpages) = (extent.bytes(), self.tally.covered(extent));
+        let bytes = extent.bytes();
+        let subpages = self.tally.covered(extent);
         if let Some(volumes) = &mut self.recorder.volumes {
             volumes.of(directives.owner).submitted(kind, extent.sectors);
         }

@@ -87,7 +87,8 @@ fn pareto_gives_one_less_h_of_the_requests_to_h_of_the_blocks() {
 #[test]
 fn normal_is_the_mean_of_twelve_uniform_ranks() {
     for percent in [0.0, 10.0, 40.0] {
-        let (ranks, mut rng) = (1_000_000, Rng::new(1, 2));
+        let ranks = 1_000_000;
+        let mut rng = Rng::new(1, 2);
         let width = (ranks as f64 * percent / 100.0) as u64;
         let draws: Vec<f64> = (0..200_000).map(|_| normal_rank(ranks, width, &mut rng) as f64).collect();
         let mean = draws.iter().sum::<f64>() / draws.len() as f64;

@@ -9,7 +9,8 @@ use crate::request::{RequestKind, Source};
 fn counts(text: &str) -> (u64, u64) {
     let spec: FioSpec = format!("bs=4k,verify=crc32c,iodepth=1,{text}").parse().expect("a workload");
     let mut source = JobsSource::of_spec(&spec, Room { first: 0, bytes: 1 << 30 }, 1).expect("a source");
-    let (mut writes, mut reads) = (0, 0);
+    let mut writes = 0;
+    let mut reads = 0;
     while let Some(request) = source.next_request().expect("a request") {
         writes += u64::from(request.kind == RequestKind::Write);
         reads += u64::from(request.kind == RequestKind::Read);

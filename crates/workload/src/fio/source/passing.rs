@@ -18,7 +18,8 @@ impl FioSource {
 
     /// Ends the pass without `request`, which was the last; false at the end of the workload.
     pub fn end_pass(&mut self, request: &Request) -> bool {
-        let (kind, bytes) = (request.kind, u64::from(request.extent.sectors) * SECTOR_BYTES);
+        let kind = request.kind;
+        let bytes = u64::from(request.extent.sectors) * SECTOR_BYTES;
         self.requests_left += 1;
         self.issued -= 1;
         self.bytes_left = self.bytes_left.saturating_add(bytes);

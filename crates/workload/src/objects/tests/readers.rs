@@ -123,7 +123,8 @@ fn faults_name_line_and_column() {
 fn order_and_length_are_checked() {
     let csv = |times: [u64; 2]| format!("key,op,size,op_time\n1,GET,5,{}\n2,GET,5,{}\n", times[0], times[1]);
     let of = |times| read(csv(times).as_bytes(), None, false).unwrap();
-    let (unsorted, sorted) = (of([50, 4]), of([4, 50]));
+    let unsorted = of([50, 4]);
+    let sorted = of([4, 50]);
     assert_eq!([0, 1].map(|at| unsorted[at].arrival), [0, 46_000_000_000]);
     assert_eq!([0, 1].map(|at| unsorted[at].key), [1, 0].map(|at| sorted[at].key));
     assert!(read(csv([65, 4]).as_bytes(), None, false).unwrap_err().starts_with("t:3: time goes back by 61 s"));

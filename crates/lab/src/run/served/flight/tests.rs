@@ -185,7 +185,8 @@ fn figures_agree_after_the_end_with_requests_in_flight() {
         let mut go_on = |_: crate::run::Progress| ControlFlow::Continue(());
         let mut served = Served::with_any_payload(&resolved, &options, None, &mut go_on).unwrap();
         served.begin_flights();
-        let (mut rng, units) = (Rng::new(11, 0), resolved.drive.logical_bytes() / 8192);
+        let mut rng = Rng::new(11, 0);
+        let units = resolved.drive.logical_bytes() / 8192;
         let ended = (0..100_000).any(|_| {
             let extent = Extent { sector: rng.below(units) * 16, sectors: 16 };
             let submitted = served.submit(Command::new(RequestKind::Write, extent), Vec::new()).map(|_| ());
@@ -199,7 +200,8 @@ fn figures_agree_after_the_end_with_requests_in_flight() {
             assert!(matches!(served.submit(read, Vec::new()), Ok(Submitted::Read(Ok(_)))));
         }
         let outcome = served.finish().unwrap();
-        let (flash, series) = (outcome.summary.flash, outcome.detail.time.unwrap());
+        let flash = outcome.summary.flash;
+        let series = outcome.detail.time.unwrap();
         assert_eq!(series.programs.iter().sum::<u64>(), flash.page_programs);
         assert_eq!(series.reads.iter().sum::<u64>(), flash.page_reads);
         assert_eq!(outcome.summary.requests.read, 20);
