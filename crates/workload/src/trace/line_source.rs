@@ -47,7 +47,7 @@ pub fn open_as<F: LineFormat>(opened: Opened, format: F) -> Box<dyn Source> {
 fn units<F: LineFormat>(head: &Head<'_>) -> Option<String> {
     if let Some(columns) = F::IN_BYTES {
         let is_whole =
-            |extent: Extent| extent.sector % SECTOR_BYTES == 0 && u64::from(extent.sectors) % SECTOR_BYTES == 0;
+            |extent: Extent| [extent.sector, extent.sectors.into()].iter().all(|at| at.is_multiple_of(SECTOR_BYTES));
         return fits(F::default(), head, is_whole).then(|| {
             format!(
                 "{} counts sectors, and all addresses and sizes near the start are multiples of {SECTOR_BYTES}: bytes, \
