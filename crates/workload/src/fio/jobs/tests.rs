@@ -493,7 +493,7 @@ fn writes_are_read_back() {
     for (keys, expected) in [
         ("verify_backlog=2\n", "wwrrwwrr"),
         ("verify_backlog=3\n", "wwwrrrwr"),
-        ("verify_backlog=2\nverify_backlog_batch=1\n", "wwrwwrrr"),
+        ("verify_backlog=2\nverify_backlog_batch=1\n", "wwrwrwrr"),
         ("loops=2\n", "wwwwrrrrwwwwrrrr"),
         ("do_verify=0\n", "wwww"),
         ("verify=0\n", "wwww"),

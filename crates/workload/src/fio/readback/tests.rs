@@ -35,11 +35,11 @@ fn reads_count_for_number_ios_and_io_size_as_in_fio() {
         ("rw=write,size=1200k,io_size=600k", (150, 150)),
         ("rw=write,size=600k,loops=2", (300, 300)),
         ("rw=write,size=600k,loops=2,verify_backlog=8", (300, 300)),
-        ("rw=write,size=1024k,verify_backlog=30,verify_backlog_batch=3,n=100", (64, 64)),
-        ("rw=write,size=1024k,verify_backlog=8,verify_backlog_batch=20,n=100", (50, 50)),
+        ("rw=write,size=1024k,loops=1,verify_backlog=30,verify_backlog_batch=3,n=100", (64, 64)),
+        ("rw=write,size=1024k,loops=1,verify_backlog=8,verify_backlog_batch=20,n=100", (50, 50)),
         ("rw=randrw,size=1024k,io_size=2400k,verify_backlog=7,verify_backlog_batch=3,n=200", (70, 137)),
-        ("rw=randrw,size=1200k,rwmixread=10", (266, 300)),
-        ("rw=rw,size=1200k,rwmixread=70", (88, 300)),
+        ("rw=randrw,size=1200k,loops=1,rwmixread=10", (266, 300)),
+        ("rw=rw,size=1200k,loops=1,rwmixread=70", (88, 300)),
     ] {
         assert_eq!(counts(text), expected, "{text}");
     }
