@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -439,7 +440,11 @@ def test_planted_faults_are_found(palimpsest: Command, tmp_path: Path, fault: st
 
 def left_behind(out: Path) -> str:
     mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8")
-    devices = [path.read_text() for path in Path("/sys/block").glob("loop*/loop/backing_file")]
+    devices = []
+    for path in Path("/sys/block").glob("loop*/loop/backing_file"):
+        # A device may be released between the search and the reading.
+        with suppress(OSError):
+            devices.append(path.read_text())
     return "\n".join(line for line in (*mounts.splitlines(), *devices) if str(out) in line)
 
 

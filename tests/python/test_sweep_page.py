@@ -161,11 +161,12 @@ def test_the_best_point_is_named_and_marked(browser: webdriver.Chrome, page: str
     frame = (
         swept.to_polars().group_by("ftl", "workload.iodepth", "ssd.over_provisioning").agg(best=pl.col(figure).mean())
     )
-    (best,) = frame.sort("best").head(1).rows(named=True)
+    # Several points may be equal.
+    best = frame.filter(pl.col("best") == pl.col("best").min()).rows(named=True)
     said = browser.find_element("id", "answer").text
-    shown = f"layer {best['ftl']}, queue depth {best['workload.iodepth']}, over-provisioning"
+    shown = [f"layer {each['ftl']}, queue depth {each['workload.iodepth']}, over-provisioning" for each in best]
     assert said.startswith("Write p99 is lowest, ")
-    assert shown in said.partition(";")[0]
+    assert any(each in said.partition(";")[0] for each in shown)
     marks = "return [...document.querySelectorAll('.annotation-text')].map(each => each.textContent)"
     assert [mark[0] for mark in browser.execute_script(marks)] == ["★"]
     titles = "return [...document.querySelectorAll('.xtitle, .ytitle')].map(each => each.textContent)"

@@ -122,6 +122,7 @@ struct Schedule {
 crate::state!(Schedule { operations } built { power_cut_at, event_at });
 
 /// Causes of failed operations.
+#[derive(Default)]
 struct Failures {
     faults: Option<Faults>,
     /// Errors of reads; `None`: reads have no errors.
@@ -178,14 +179,7 @@ impl Nand {
             counters: NandCounters::default(),
             schedule: Schedule { operations: 0, power_cut_at, event_at: power_cut_at },
             pairs: pairs::Pairs::default(),
-            failures: Failures {
-                faults,
-                errors: None,
-                endurances,
-                always_single: 0,
-                reads_fail: false,
-                lost: BTreeSet::new(),
-            },
+            failures: Failures { faults, endurances, ..Failures::default() },
             records: Records::default(),
             stripes: None,
             widths: Widths {
@@ -569,10 +563,7 @@ impl Nand {
         if let Some(errors) = &mut self.failures.errors {
             errors.erased(block, &on);
         }
-        if !self.failures.lost.is_empty() {
-            let width = self.geometry.subpages_per_page;
-            self.failures.lost.extract_if(pages.start * width..pages.end * width, |_| true).for_each(drop);
-        }
+        self.forget_lost(&pages);
         let worn = self
             .failures
             .endurances

@@ -9,6 +9,7 @@ use super::faults::{FaultSettings, Faults};
 use super::{Nand, SubpageMask};
 use crate::geometry::Geometry;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// Failed and failing dies.
 #[derive(Debug, Clone, Default)]
@@ -111,6 +112,14 @@ impl Nand {
     /// Subpages that reads have found lost, by bit errors and by dead dies; each is counted once.
     pub fn found_lost(&self) -> &BTreeSet<u32> {
         &self.failures.lost
+    }
+
+    /// Forgets the lost subpages of erased pages.
+    pub(super) fn forget_lost(&mut self, pages: &Range<u32>) {
+        if !self.failures.lost.is_empty() {
+            let width = self.geometry.subpages_per_page;
+            self.failures.lost.extract_if(pages.start * width..pages.end * width, |_| true).for_each(drop);
+        }
     }
 
     /// Restores the lost subpages of [`Self::found_lost`], because the reads since then served the verifier alone.

@@ -60,8 +60,8 @@ fn units<F: LineFormat>(head: &Head<'_>) -> Option<String> {
     let sectors = Mapped::parse(columns).expect("the columns of a format are right");
     fits(sectors, head, |extent| u64::from(extent.sectors) < SECTOR_BYTES).then(|| {
         format!(
-            "{} counts bytes, and no size near the start reaches {SECTOR_BYTES}: sectors, taken {SECTOR_BYTES} times too \
-             small? (--columns {columns})",
+            "{} counts bytes, and no size near the start reaches {SECTOR_BYTES}: sectors, taken {SECTOR_BYTES} times \
+             too small? (--columns {columns})",
             F::NAME
         )
     })

@@ -248,7 +248,7 @@ fn what_is_no_trace_is_named() {
 }
 
 #[test]
-fn bytes_in_place_of_sectors_and_sectors_in_place_of_bytes_are_noted() {
+fn bytes_as_sectors_and_sectors_as_bytes_are_noted() {
     let notes = |text: &str| {
         open_trace(Box::new(Cursor::new(text.as_bytes().to_vec())), "t", &TraceOptions::default()).unwrap().notes()
     };
