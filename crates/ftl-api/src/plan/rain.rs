@@ -395,30 +395,37 @@ impl Io {
         if others.iter().chain([&ppn]).copied().any(found_lost) {
             return false;
         }
-        if self.nand.load(ppn * width + index) == Data::LOST {
-            return true; // a copy of data that was lost before
-        }
+        let stored = self.nand.load(ppn * width + index);
         let mut content = vec![0; self.words()];
         if let Some(open) = in_memory.and_then(|parity| self.rain.as_ref()?.open.get(&parity)) {
             content.copy_from_slice(&open.content[index as usize]);
         }
+        let mut has_lost = stored == Data::LOST;
         for &other in others {
             let data = self.nand.load(other * width + index);
+            has_lost |= data == Data::LOST;
             self.combine(&mut content, data);
         }
-        let data = self.data_of(&content);
-        if cfg!(debug_assertions) {
-            // Flash still holds the unreadable data, so the rebuilt data must equal it.
-            let stored = self.nand.load(ppn * width + index);
-            let mut difference = content.clone();
-            self.combine(&mut difference, stored);
-            assert!(
-                difference.iter().all(|&word| word == 0),
-                "page {ppn} of stripe {:?} is rebuilt wrongly, in memory {in_memory:?}, others {others:?}, op {}",
-                self.nand.stripe_of(ppn),
-                self.nand.operations()
-            );
+        // Flash still holds the unreadable data, so the rebuilt data must equal it.
+        let mut difference = content.clone();
+        self.combine(&mut difference, stored);
+        let equal = difference.iter().all(|&word| word == 0);
+        if has_lost {
+            // Lost data that was copied is in the parity as zeros; data that was lost after its program is not.
+            if !equal {
+                return false;
+            }
+            if stored == Data::LOST {
+                return true;
+            }
         }
+        debug_assert!(
+            equal,
+            "page {ppn} of stripe {:?} is rebuilt wrongly, in memory {in_memory:?}, others {others:?}, op {}",
+            self.nand.stripe_of(ppn),
+            self.nand.operations()
+        );
+        let data = self.data_of(&content);
         self.nand.set_rebuilt(ppn, index, data);
         true
     }
