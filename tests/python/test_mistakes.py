@@ -119,7 +119,7 @@ def test_a_key_that_nothing_reads_is_refused(palimpsest: Command) -> None:
     key = ("--set", "ftl.log_fraction=4%")
     done = palimpsest("run", "--ftl", "page", "--json", *key, *SHORT)
     said = "--set ftl.log_fraction=4%: page does not read ftl.log_fraction"
-    refused = f"error: {said}; expected one of sector-log, or no ftl.log_fraction\n"
+    refused = f"error: {said}; expected ftl.name = sector-log, or no ftl.log_fraction\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", refused)
     assert palimpsest("show", "--ftl", "page", *key).stderr == refused
     both = ("compare", "--ftl", "page,sector-log", "--json", *key, *SHORT)
@@ -137,7 +137,7 @@ def test_a_sweep_of_a_key_that_nothing_reads_is_refused(palimpsest: Command, tmp
     file.write_text(grid.format(""))
     done = palimpsest("sweep", str(file), "--dry-run")
     assert (done.returncode, done.stdout) == (2, "")
-    said = f"error: {file}:4: ftl.log_blocks = 2: page does not read ftl.log_blocks; expected one of bast, fast, or no "
+    said = f"error: {file}:4: ftl.log_blocks = 2: page does not read ftl.log_blocks; expected ftl.name = bast, or "
     assert done.stderr.startswith(said)
     file.write_text(grid.format(', "bast"'))
     done = palimpsest("sweep", str(file), "--dry-run")

@@ -31,6 +31,15 @@ pub struct Rule {
     pub expected: &'static str,
 }
 
+/// The size of a drive in proportion to which an absolute number is chosen. Shares of it need none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Growth {
+    /// The capacity.
+    Capacity,
+    /// The blocks of a plane.
+    Plane,
+}
+
 /// One key of the configuration.
 #[derive(Debug)]
 pub struct Key {
@@ -48,12 +57,16 @@ pub struct Key {
     pub needs: &'static [&'static str],
     /// Rules that every value must meet.
     pub rules: &'static [Rule],
+    /// The size of the drive with which a scaled drive scales the value; empty: none. Numbers of blocks scale with
+    /// their plane.
+    pub growth: &'static [Growth],
 }
 
 impl Key {
     /// A key without readers, conditions and rules of its own.
     pub const fn new(name: &'static str, value_type: ValueType, default: Fallback, doc: &'static str) -> Key {
-        Key { name, value_type, default, doc, readers: &[], needs: &[], rules: &[] }
+        let growth = if matches!(value_type, ValueType::Blocks) { &[Growth::Plane] as &[Growth] } else { &[] };
+        Key { name, value_type, default, doc, readers: &[], needs: &[], rules: &[], growth }
     }
 
     /// The key with these readers.
@@ -72,6 +85,12 @@ impl Key {
     #[must_use]
     pub const fn rules(self, rules: &'static [Rule]) -> Key {
         Key { rules, ..self }
+    }
+
+    /// The key with a value that a scaled drive scales.
+    #[must_use]
+    pub const fn grows_with(self, growth: &'static [Growth]) -> Key {
+        Key { growth, ..self }
     }
 
     /// The table and the name within the table.

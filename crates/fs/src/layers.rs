@@ -124,8 +124,8 @@ impl MappedUnit {
 fn check(proposal: &Proposal<'_>, below: Below) -> Result<(), Unfit> {
     let Proposal { settings, part, geometry, logical_pages } = *proposal;
     let own = FileSystemSettings::new(settings);
-    refuse_if!(own.discard == Discard::Pages && below.unit.has_channels() => "fs.discard", "ftl.name";
-        "a block map unmaps whole blocks only; expected fs.discard = block, or auto");
+    refuse_if!(own.discard == Discard::Pages && below.unit.has_channels() => "fs.discard", "ftl.name"
+        => ["fs.discard" = "block"], ["fs.discard" = "auto"]; "a block map unmaps whole blocks only");
     refuse_if!(geometry.page_bytes() < 512 => "ftl.name", "part.page_size";
         "a file system needs pages of 512 bytes at the least");
     if matches!(below.unit, MappedUnit::Zone) {
@@ -134,7 +134,9 @@ fn check(proposal: &Proposal<'_>, below: Below) -> Result<(), Unfit> {
     let shape = shape(geometry, part, settings, below, logical_pages as u32);
     let slack = slack(shape, offered(shape, geometry, logical_pages), own.file_bytes);
     let lacks = slack.unsigned_abs().div_ceil(u64::from(geometry.subpages_per_page / shape.subpages_per_page));
-    refuse_if!(slack < 0 => "ssd.over_provisioning", "ssd.blocks_per_plane";
+    refuse_if!(slack < 0 => "ssd.over_provisioning", "ssd.blocks_per_plane"
+        => ["ssd.over_provisioning" = "15%"], ["ssd.over_provisioning" = "28%"], ["ssd.over_provisioning" = "40%"],
+        ["ssd.over_provisioning" = "60%"], ["ssd.over_provisioning" = "100%"], ["ssd.over_provisioning" = "200%"];
         "the file system of {} needs {lacks} more spare pages for metadata and for collection; expected more \
          over-provisioning, or more blocks", settings.name);
     Ok(())

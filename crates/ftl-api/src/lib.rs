@@ -372,12 +372,14 @@ impl Unfit {
     }
 }
 
-/// Returns an [`Unfit`] if a condition holds: `refuse_if!(CONDITION => KEY, ..; MESSAGE)`, as `format!` takes it.
+/// Returns an [`Unfit`] if a condition holds: `refuse_if!(CONDITION => KEY, ..; MESSAGE)`, as `format!` takes it; with
+/// remedies as `refuse_if!(CONDITION => KEY, .. => [KEY = VALUE, ..], ..; MESSAGE)`.
 #[macro_export]
 macro_rules! refuse_if {
-    ($broken:expr => $($key:expr),+; $($what:tt)+) => {
+    ($broken:expr => $($key:expr),+ $(=> $([$($set:tt = $value:expr),+]),+)?; $($what:tt)+) => {
         if $broken {
-            return Err($crate::Unfit::new(&[$($key),+], format_args!($($what)+).to_string()));
+            let unfit = $crate::Unfit::new(&[$($key),+], format_args!($($what)+).to_string());
+            return Err(unfit$($(.or(&[$(($set, $value)),+]))+)?);
         }
     };
 }
@@ -542,6 +544,7 @@ impl Entry {
         match reader.layers {
             Layers::Any => true,
             Layers::Bare => !self.is_file_system(),
+            Layers::Unzoned => !self.zoned,
             Layers::Listed => self.lists(key.name),
             Layers::With(feature) => self.has(feature),
         }

@@ -33,6 +33,7 @@ use palimpsest_flash::nand::{Flash, Halt, Outcome, PADDING, first_subpages};
 use palimpsest_flash::state::State;
 use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_ftl_api::keys;
+use palimpsest_ftl_api::keys::Growth;
 use palimpsest_ftl_api::plan::select::ReadPolicy;
 use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Program, Read};
 use palimpsest_ftl_api::{Blueprint, Figure, Ftl, LayerFigures, Mapping};
@@ -45,7 +46,8 @@ keys! {
     /// The key of hybrid maps.
     group pub LOG_BLOCKS {
         /// log blocks of each plane
-        pub log_blocks: u32 = "ftl.log_blocks", Count { min: 1, max: 1 << 20 }, "8";
+        pub log_blocks: u32 = "ftl.log_blocks", Count { min: 1, max: 1 << 20 }, "8",
+            grows_with[Growth::Plane];
     }
 }
 

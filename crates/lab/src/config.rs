@@ -12,13 +12,16 @@
 mod build;
 mod capacity;
 mod check;
+pub mod fit;
 pub mod fuzzing;
+mod nearest;
 mod notation;
 mod overlay;
 mod presets;
 mod print;
 pub mod schema;
 mod size;
+mod trial;
 pub mod unread;
 
 pub use presets::{PresetInfo, part_presets, ssd_presets, workload_presets, workload_spec};
@@ -40,7 +43,7 @@ use palimpsest_ftl::log::settings::{Allocation, LogSettings};
 use palimpsest_ftl_api::keys::{Fallback, Value};
 use palimpsest_ftl_api::plan::checkpoint::Contents;
 use palimpsest_ftl_api::settings::Settings;
-use palimpsest_ftl_api::{Durability, Guarantee};
+use palimpsest_ftl_api::{Durability, Guarantee, Unfit};
 use palimpsest_sim::faults::{self, Fault, Power};
 use palimpsest_sim::settings::{ControllerTimes, HostTimes, ReadAhead, SimSettings};
 use palimpsest_workload::namespaces::{Namespaces, Shares};
@@ -264,18 +267,14 @@ pub fn resolve(ssd: &str, ftl: Option<&str>, overrides: &[String], read_file: Re
     overlays.push(layer);
     overlays.push(Overlay::from_overrides(overrides)?);
     let given = overlays.clone();
-    let (resolved, part_name) = assemble(&mut overlays, ssd, read_file)?;
+    let Assembled { keys: resolved, part_name, fits } = assemble(&mut overlays, ssd, read_file)?;
     let name = overlays.iter().rev().find_map(|overlay| overlay.name.clone()).unwrap_or_else(|| stem(ssd).into());
     let values = build::Values::new(&resolved);
     let drive = build::drive(&name, part_name.as_deref().unwrap_or(&name), &values);
-    check::drive(&drive, &values, &|settings| {
-        let settings: Vec<String> = settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        let mut overlays = given.clone();
-        overlays.push(Overlay::from_overrides(&settings).map_err(|error| error.to_string())?);
-        let (resolved, _) = assemble(&mut overlays, ssd, read_file).map_err(|error| error.to_string())?;
-        let values = build::Values::new(&resolved);
-        check::fits(&build::drive("", "", &values), &values).map_err(|unfit| unfit.what)
-    })?;
+    if let Err(unfit) = fits.and_then(|()| check::fits(&drive, &values)) {
+        let source = trial::Source { ssd, read_file, given: &given };
+        return Err(check::refusal(&values, &unfit, &trial::Drive::refused(source, &resolved, &overlays)));
+    }
     let mut resolved = resolved;
     let unread = unread::renamed(&overlays).chain(unread::find(&resolved, &overlays)).collect();
     // Keys of other layers outside the registry depend on the history of the process.
@@ -284,15 +283,43 @@ pub fn resolve(ssd: &str, ftl: Option<&str>, overrides: &[String], read_file: Re
     Ok(Resolved { drive, keys: resolved, unread })
 }
 
-/// Every key with the value of the last of `overlays`, to which the part is added; and the name of the part.
-fn assemble(overlays: &mut Vec<Overlay>, ssd: &str, read_file: ReadFile) -> Result<(Vec<ResolvedKey>, Option<String>)> {
+/// The remedy of the settings `keys` that nothing reads on the drive of these options, for the message of the first:
+/// layers or settings with which the drive reads all of them, or none of them.
+///
+/// # Errors
+/// As [`resolve`].
+pub fn unread_remedy(
+    ssd: &str,
+    ftl: Option<&str>,
+    overrides: &[String],
+    keys: &[&str],
+    read_file: ReadFile,
+) -> Result<String> {
+    let resolved = resolve(ssd, ftl, overrides, read_file)?;
+    let mut given = ssd_overlays(ssd, read_file)?;
+    given.extend([ftl_overlay(ftl)?, Overlay::from_overrides(overrides)?]);
+    let keys: Vec<&'static Known> = keys.iter().map(|key| schema::known(key)).collect();
+    let source = trial::Source { ssd, read_file, given: &given };
+    Ok(unread::remedy(&keys, &resolved, &trial::Drive::unread(source)))
+}
+
+/// Every key with its value, the name of the part, and the first contradiction.
+struct Assembled {
+    keys: Vec<ResolvedKey>,
+    part_name: Option<String>,
+    fits: std::result::Result<(), Unfit>,
+}
+
+/// Every key with the value of the last of `overlays`, to which the part is added.
+fn assemble(overlays: &mut Vec<Overlay>, ssd: &str, read_file: ReadFile) -> Result<Assembled> {
     let (part, part_name) = load_part(overlays, read_file)?;
     overlays.insert(0, part);
-    let mut resolved = merge(overlays, ssd)?;
-    read_of_layer(&mut resolved)?;
-    scale_page_types(&mut resolved);
-    capacity::apply(&mut resolved, overlays)?;
-    Ok((resolved, part_name))
+    let mut keys = merge(overlays, ssd)?;
+    let fits = read_of_layer(&mut keys).and_then(|()| {
+        scale_page_types(&mut keys);
+        capacity::apply(&mut keys, overlays)
+    });
+    Ok(Assembled { keys, part_name, fits })
 }
 
 /// The overlays of an SSD: the base that a file names, and the file or preset.
@@ -352,7 +379,7 @@ fn load_part(overlays: &mut [Overlay], read_file: ReadFile) -> Result<(Overlay, 
 ///
 /// # Errors
 /// Name and command contradict each other, and one overlay or only options set both.
-fn read_of_layer(resolved: &mut [ResolvedKey]) -> Result<()> {
+fn read_of_layer(resolved: &mut [ResolvedKey]) -> std::result::Result<(), Unfit> {
     let (name, read) = (index("ftl.name"), index("ftl.read"));
     let word_of = |layer: &ftl::Entry| layer.read.map(ReadMode::word);
     let (layer, asked) = (resolved[name].value.to_text(), resolved[read].value.to_text());
@@ -370,11 +397,8 @@ fn read_of_layer(resolved: &mut [ResolvedKey]) -> Result<()> {
         resolved[name].set(Value::Text(other.name.into()), source, rank);
         return Ok(());
     }
-    let what = format!(
-        "ftl.read = {asked}, ftl.name = {layer}: {layer} always reads by \"{word}\"; expected ftl.name = subpage, or \
-         no ftl.read"
-    );
-    Err(Error::input(&resolved[read].source, what))
+    let unfit = Unfit::new(&["ftl.read", "ftl.name"], format!("{layer} always reads by \"{word}\""));
+    Err(unfit.or(&[("ftl.name", "subpage")]))
 }
 
 /// A `part.t_read` of a later overlay is the mean of `part.t_read_types`, whose ratios stay.

@@ -109,7 +109,8 @@ pub const fn trimmed(doc: &'static str) -> &'static str {
 /// - The comment is the key's documentation, which `palimpsest show` prints: lower case, without a full stop.
 /// - KIND is a [`ValueType`], which states unit and range; TYPE is any type with [`FromValue`] that has such values.
 /// - DEFAULT is a text in the key's notation, `required`, or `(as "other.key")`.
-/// - MODIFIERS are methods of [`Key`](super::Key): `needs["KEY = WORD"]`, `read_by[READER]`, `rules[RULE]`.
+/// - MODIFIERS are methods of [`Key`](super::Key): `needs["KEY = WORD"]`, `read_by[READER]`, `rules[RULE]`,
+///   `grows_with[GROWTH]`.
 /// - `=> FUNCTION` behind KIND maps the value, such as `=> is("word")`.
 ///
 /// Several groups make several lists. `with settings { FIELD: TYPE = EXPRESSION; }` behind them adds fields without a

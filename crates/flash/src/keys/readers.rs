@@ -23,6 +23,8 @@ pub enum Layers {
     Any,
     /// Every layer that is no file system.
     Bare,
+    /// Every layer whose host sees no zones.
+    Unzoned,
     /// The layers that list the key, and the file systems above them.
     Listed,
     /// The layers with this feature.
@@ -43,6 +45,8 @@ impl Reader {
     pub const ANY: Reader = Reader { layers: Layers::Any, needs: &[] };
     /// A reader on every layer that is no file system.
     pub const BARE: Reader = Reader { layers: Layers::Bare, needs: &[] };
+    /// A reader on every layer whose host sees no zones.
+    pub const UNZONED: Reader = Reader { layers: Layers::Unzoned, needs: &[] };
     /// A reader on the layers that list the key.
     pub const LISTED: Reader = Reader { layers: Layers::Listed, needs: &[] };
 

@@ -297,7 +297,7 @@ fn at_most(ratio: f64, max: f64) -> Parsed<Value> {
 
 fn time(text: &str) -> Parsed<Nanos> {
     let time = parse_time(text)?;
-    ranged(time, time <= LONGEST, format_time, || "expected at most a day".into())
+    ranged(time, time <= LONGEST, format_time, || format!("expected at most {}", format_time(LONGEST)))
 }
 
 fn age(text: &str) -> Parsed<Nanos> {

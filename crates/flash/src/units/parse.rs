@@ -238,7 +238,7 @@ pub fn ratio_from_number(number: f64) -> Parsed<f64> {
         return Ok(number + 0.0);
     }
     Err(if (1.0..=1000.0).contains(&number) {
-        format!("{number:?} may be a ratio or a percentage; write \"{number}%\", or a number below 1")
+        format!("{number:?} may be a ratio or a percentage; expected \"{number}%\", or a number below 1")
     } else {
         format!(
             "{number:?} is not a ratio; expected a percentage such as \"28%\", or a number from 0 to 1 such as 0.28"

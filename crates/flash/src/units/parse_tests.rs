@@ -73,7 +73,7 @@ fn messages_say_what_was_expected_and_what_was_near() {
         ),
         (
             parse_ratio("28").unwrap_err(),
-            "28.0 may be a ratio or a percentage; write \"28%\", or a number below 1".into(),
+            "28.0 may be a ratio or a percentage; expected \"28%\", or a number below 1".into(),
         ),
         (parse_ratio("x").unwrap_err(), format!("\"x\" is not a ratio; {ratio}")),
     ];

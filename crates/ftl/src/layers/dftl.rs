@@ -16,6 +16,7 @@ use crate::maps::cached::{CACHED_BYTES, CachedMap, ENTRY_BYTES};
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::rng::Rng;
 use palimpsest_ftl_api::keys;
+use palimpsest_ftl_api::keys::Growth;
 use palimpsest_ftl_api::plan::Io;
 use palimpsest_ftl_api::settings::Settings;
 use palimpsest_ftl_api::{Blueprint, Entry, Model};
@@ -43,7 +44,8 @@ keys! {
 
     group KEYS {
         /// DRAM for the cached mapping table, 8 bytes an entry
-        room: u64 = "ftl.cmt", Bytes { min: CACHED_BYTES, max: 1 << 34 } => |bytes: u64| bytes / CACHED_BYTES, "64KiB";
+        room: u64 = "ftl.cmt", Bytes { min: CACHED_BYTES, max: 1 << 34 } => |bytes: u64| bytes / CACHED_BYTES, "64KiB",
+            grows_with[Growth::Capacity];
     }
 }
 

@@ -166,8 +166,9 @@ fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
     refuse_if!(classifies && (handles == 1 || groups > 1) => "ftl.classifier", "fdp.handles", "fdp.groups";
         "a classifier chooses among the handles of one group; expected two handles or more and one group");
     let cached = proposal.settings.get::<BlockCount>("ftl.slc_cache").of(proposal.geometry.blocks_per_plane);
-    refuse_if!(cached > 0 && isolation == Isolation::Persistent => "ftl.slc_cache", "fdp.isolation";
-        "the fast cache is folded into blocks of moved data of all handles; expected fdp.isolation = \"initial\"");
+    refuse_if!(cached > 0 && isolation == Isolation::Persistent => "ftl.slc_cache", "fdp.isolation"
+        => ["fdp.isolation" = "initial"];
+        "the fast cache is folded into blocks of moved data of all handles");
     if shares.is_empty() {
         return Ok(());
     }

@@ -61,7 +61,8 @@ fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
         return coded(proposal.settings, proposal.part).map(|_| ());
     }
     let page = u64::from(proposal.part.page_bytes);
-    refuse_if!(proposal.settings.get::<u64>("buffer.size") < page => "buffer.size", "ftl.womv_code";
+    refuse_if!(proposal.settings.get::<u64>("buffer.size") < page => "buffer.size", "ftl.womv_code"
+        => ["buffer.size" = &format_bytes(page)];
         "a word line stores {}, and the write buffer must hold one", format_bytes(page));
     Ok(())
 }
@@ -70,8 +71,8 @@ fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
 fn coded(settings: &Settings, part: &Part) -> Result<Part, Unfit> {
     let code = WomvSettings::new(settings).code;
     let pages = code.cell_bits();
-    refuse_if!(part.cell != CellKind::Qlc => "ftl.name", "part.cell";
-        "WOM-v codes raise the levels of four-bit cells; expected part.cell = qlc (part qlc-16k has them)");
+    refuse_if!(part.cell != CellKind::Qlc => "ftl.name", "part.cell" => ["ssd.part" = "qlc-16k"], ["part.cell" = "qlc"];
+        "WOM-v codes raise the levels of four-bit cells");
     refuse_if!(!(part.pages_per_block * part.pages_per_program).is_multiple_of(pages)
         => "part.pages_per_block", "part.cell";
         "{pages} pages share a word line; expected a multiple of {pages}");

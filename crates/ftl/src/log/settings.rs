@@ -8,7 +8,7 @@ use super::victim;
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::keys::blocks::BlockCount;
 pub use palimpsest_ftl_api::keys::keys_of;
-use palimpsest_ftl_api::keys::{Feature, Key, Reader, is};
+use palimpsest_ftl_api::keys::{Feature, Growth, Key, Reader, is};
 use palimpsest_ftl_api::plan::select::ReadPolicy;
 pub use palimpsest_ftl_api::plan::select::{GATHER, READ};
 use palimpsest_ftl_api::{keys, words};
@@ -108,7 +108,7 @@ keys! {
     group pub FEATURES {
         /// bytes that are programmed between two checkpoints of the map, with which recovery reads less; 0B: none
         pub checkpoint: u64 = "ftl.checkpoint", Bytes { min: 0, max: 1 << 50 }, "0B",
-            read_by[Reader::ANY];
+            read_by[Reader::ANY], grows_with[Growth::Capacity];
         /// pages of data that one page of parity on another die is for, from which reads that fail for good are
         /// rebuilt; 0: no parity
         pub rain: u32 = "ftl.rain", Count { min: 0, max: 63 }, "0", read_by[PARITY];

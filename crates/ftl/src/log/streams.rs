@@ -128,11 +128,12 @@ pub fn check(settings: &Settings, entry: &Entry) -> Result<(), Unfit> {
     // A layer without a key ignores the value of a preset.
     let keeps_apart = entry.lists("ftl.moved") && settings.get::<String>("ftl.moved") != "together";
     let classes = entry.lists("ftl.classifier") && !entry.hot_and_cold && classifies(settings).0;
-    refuse_if!(keeps_apart && streams < 3 => "ftl.moved", "ftl.streams";
-        "moved data keeps its class where the classes of the host have streams; expected ftl.streams of 3 or more, or \
-         ftl.moved = together");
-    refuse_if!(classes && streams < 3 => "ftl.classifier", "ftl.streams";
-        "the classes of writes need streams of their own; expected ftl.streams of 3 or more, or ftl.classifier = none");
+    refuse_if!(keeps_apart && streams < 3 => "ftl.moved", "ftl.streams"
+        => ["ftl.streams" = "3"], ["ftl.moved" = "together"];
+        "moved data keeps its class where the classes of the host have streams");
+    refuse_if!(classes && streams < 3 => "ftl.classifier", "ftl.streams"
+        => ["ftl.streams" = "3"], ["ftl.classifier" = "none"];
+        "the classes of writes need streams of their own");
     refuse_if!(is_outside(settings) && entry.is_file_system() => "ftl.classifier", "ftl.name";
         "such a classifier gets requests of the host, not writes of a file system; expected {}", below_files());
     refuse_if!(named(settings).is_some_and(|classifier| classifier.reads_addresses) && entry.is_file_system() =>

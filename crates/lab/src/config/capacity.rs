@@ -7,8 +7,8 @@
 use super::overlay::Overlay;
 use super::schema::{index, keys};
 use super::{DriveConfig, ResolvedKey, build};
-use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::Geometry;
+use palimpsest_ftl_api::Unfit;
 use palimpsest_ftl_api::keys::{Value, ValueType};
 
 /// More planes than the largest drive has.
@@ -17,8 +17,8 @@ const MOST_PLANES: u64 = 1 << 24;
 /// Sets `ssd.blocks_per_plane` of `resolved` if a capacity is given.
 ///
 /// # Errors
-/// [`Error::Input`]: the capacity takes more blocks than a plane can have, or contradicts the given blocks.
-pub(super) fn apply(resolved: &mut [ResolvedKey], overlays: &[Overlay]) -> Result<()> {
+/// The capacity takes more blocks than a plane can have, or contradicts the given blocks.
+pub(super) fn apply(resolved: &mut [ResolvedKey], overlays: &[Overlay]) -> Result<(), Unfit> {
     let (capacity, blocks) = (index("ssd.capacity"), index("ssd.blocks_per_plane"));
     let bytes = match resolved[capacity].value {
         Value::Capacity(bytes) if bytes > 0 && resolved[capacity].rank >= resolved[blocks].rank => bytes,
@@ -35,11 +35,10 @@ pub(super) fn apply(resolved: &mut [ResolvedKey], overlays: &[Overlay]) -> Resul
     let ValueType::Count { max, .. } = resolved[blocks].key.value_type else { panic!("blocks are counted") };
     let Some(needed) = needed(&drive, bytes, max) else {
         let what = format!(
-            "ssd.capacity = {}: that is more than {max} blocks in each of {} planes; expected less, or more dies",
-            resolved[capacity].value.to_text(),
+            "that is more than {max} blocks in each of {} planes; expected less, or more dies",
             drive.geometry.planes(),
         );
-        return Err(Error::unfit(place, what));
+        return Err(Unfit::new(&["ssd.capacity"], what));
     };
     if resolved[capacity].rank == resolved[blocks].rank && resolved[blocks].value != Value::Count(needed) {
         let what = format!(
@@ -47,7 +46,7 @@ pub(super) fn apply(resolved: &mut [ResolvedKey], overlays: &[Overlay]) -> Resul
             resolved[capacity].value.to_text(),
             resolved[blocks].value.to_text(),
         );
-        return Err(Error::unfit(place, what));
+        return Err(Unfit::new(&["ssd.capacity"], what).or(&[("ssd.blocks_per_plane", &needed.to_string())]));
     }
     let rank = resolved[capacity].rank;
     resolved[blocks].set(Value::Count(needed), place, rank);
@@ -56,7 +55,7 @@ pub(super) fn apply(resolved: &mut [ResolvedKey], overlays: &[Overlay]) -> Resul
 
 /// If a later overlay changes `ssd.over_provisioning` and `ssd.spare` lets this add flash: sets the blocks for the
 /// capacity with the earlier over-provisioning.
-fn keep(resolved: &mut [ResolvedKey], overlays: &[Overlay]) -> Result<()> {
+fn keep(resolved: &mut [ResolvedKey], overlays: &[Overlay]) -> Result<(), Unfit> {
     let (spare, blocks, share) = (index("ssd.spare"), index("ssd.blocks_per_plane"), index("ssd.over_provisioning"));
     let rank = resolved[blocks].rank;
     if resolved[spare].value != Value::Text("added".into()) || resolved[share].rank <= rank {
@@ -71,11 +70,8 @@ fn keep(resolved: &mut [ResolvedKey], overlays: &[Overlay]) -> Result<()> {
     let ValueType::Count { max, .. } = resolved[blocks].key.value_type else { panic!("blocks are counted") };
     let place = resolved[share].source.clone();
     let Some(needed) = needed(&drive, bytes, max) else {
-        let what = format!(
-            "ssd.over_provisioning = {}: that takes more than {max} blocks in a plane; expected less",
-            resolved[share].value.to_text()
-        );
-        return Err(Error::unfit(place, what));
+        let what = format!("that takes more than {max} blocks in a plane; expected less");
+        return Err(Unfit::new(&["ssd.over_provisioning"], what));
     };
     resolved[blocks].set(Value::Count(needed), place, rank);
     Ok(())

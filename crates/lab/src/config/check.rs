@@ -6,31 +6,29 @@ mod fast_cache;
 mod features;
 mod pages;
 mod parity;
-mod remedies;
+pub(super) mod remedies;
 mod space;
 
 use super::build::Values;
 use super::{DriveConfig, ResolvedKey};
 use crate::ftl;
 use crate::layers::{find_layer, layers};
-use palimpsest_flash::error::{Error, Result};
+use palimpsest_flash::error::Error;
 use palimpsest_flash::keys::{few, fitting};
 use palimpsest_ftl::log::streams;
 use palimpsest_ftl_api::{Proposal, Unfit};
-use remedies::Attempt;
+use remedies::Trial;
 
 /// Most pages of a block: operations name them with 16 bits.
 const MOST_PAGES_PER_BLOCK: u32 = 1 << 16;
 
-/// Refuses an impossible drive.
-///
-/// # Errors
-/// [`Error::Input`] at the place of the key of the last overlay.
-pub(super) fn drive(drive: &DriveConfig, values: &Values, attempt: Attempt) -> Result<()> {
-    fits(drive, values).or_else(|unfit| refuse(values, &unfit, &remedies::of(values, &unfit, attempt)))
+/// The error of a drive that `unfit` refuses, with remedies that `trial` found possible: [`Error::Input`] at the place
+/// of the key of the last overlay.
+pub(super) fn refusal(values: &Values, unfit: &Unfit, trial: &dyn Trial) -> Error {
+    refused(values, unfit, &remedies::of(values, unfit, trial))
 }
 
-/// As [`drive`], without the message.
+/// Refuses an impossible drive.
 ///
 /// # Errors
 /// The first refusal.
@@ -85,6 +83,11 @@ fn layer(drive: &DriveConfig) -> Fit {
     streams::check(&drive.ftl, entry)
 }
 
+/// Spare blocks of a plane of the full drive beside reserved ones, and the open blocks among them.
+pub(super) fn spare_and_open_blocks(drive: &DriveConfig) -> (u64, u64) {
+    space::spare_and_open_blocks(drive)
+}
+
 /// Names of the layers that are `fit`, for messages.
 fn names_with(fit: impl Fn(&ftl::Entry) -> bool) -> String {
     few(&layers().filter(|entry| fit(entry)).map(|entry| entry.name).collect::<Vec<_>>(), 3, "or")
@@ -95,8 +98,9 @@ fn entry_of(drive: &DriveConfig) -> &'static ftl::Entry {
     find_layer(&drive.ftl.name).expect("the name was read as that of a layer")
 }
 
-/// The error of values that do not fit. A long message has fewer keys, without sources: `palimpsest show` prints both.
-fn refuse(values: &Values, unfit: &Unfit, what: &str) -> Result<()> {
+/// The error of values that do not fit, with the first of `texts` for which there is room. A long message has fewer
+/// keys, without sources: `palimpsest show` prints both.
+fn refused(values: &Values, unfit: &Unfit, texts: &[String]) -> Error {
     let named: Vec<&ResolvedKey> = unfit.keys.iter().map(|key| values.key(key)).collect();
     // The first key of the last overlay is the most likely mistake.
     let blamed = named.iter().rev().max_by_key(|key| key.rank).expect("a refusal names a key");
@@ -112,10 +116,11 @@ fn refuse(values: &Values, unfit: &Unfit, what: &str) -> Result<()> {
     let is_shown = |key: &&&ResolvedKey| key.key.name != blamed.key.name || !blamed.source.starts_with("--");
     let others: Vec<String> = named.iter().filter(is_shown).map(|key| pair(key)).collect();
     let shorter = (1..=others.len()).rev().map(|most| few(&others, most, "and")).chain([String::new()]);
-    let message = |keys: String| match keys.as_str() {
-        "" => format!("{}: {}", blamed.source, what),
-        keys => format!("{}: {keys}: {}", blamed.source, what),
+    let keys: Vec<String> = std::iter::once(whole).chain(shorter).collect();
+    let message = |keys: &str, what: &str| match keys {
+        "" => format!("{}: {what}", blamed.source),
+        keys => format!("{}: {keys}: {what}", blamed.source),
     };
-    let whole = fitting(std::iter::once(whole).chain(shorter).map(message));
-    Err(Error::unfit(&blamed.source, &whole[blamed.source.len() + 2..]))
+    let whole = fitting(texts.iter().flat_map(|text| keys.iter().map(move |keys| message(keys, text))));
+    Error::unfit(&blamed.source, &whole[blamed.source.len() + 2..])
 }

@@ -105,19 +105,37 @@ impl Overlay {
     /// The overlay of `overrides`, each `key=value`.
     ///
     /// # Errors
-    /// [`Error::Input`] at `--set key=value`: as for a file.
+    /// [`Error::Input`] at `--set key=value`: as for a file, with the mistakes of all options.
     pub fn from_overrides(overrides: &[String]) -> Result<Overlay> {
         let mut overlay = Overlay::default();
+        let mut mistakes: Vec<Error> = Vec::new();
         let names_layer = |text: &str| text.split_once('=').is_some_and(|(name, _)| name.trim() == LAYER);
         let (first, then) = overrides.iter().partition::<Vec<_>, _>(|text| names_layer(text));
         for text in first.into_iter().chain(then) {
-            let place = format!("--set {}", shown(text));
-            let Some((name, value)) = text.split_once('=').filter(|(name, _)| !name.trim().is_empty()) else {
-                return Err(Error::input(place, "expected key=value, such as part.nop=4"));
-            };
-            overlay.set(name.trim(), |value_type| read_bare(value_type, value), place, Describes::Options)?;
+            let set = overlay.set_option(text);
+            // Keys of an unknown layer are unknown, too.
+            if names_layer(text) {
+                set?;
+            } else {
+                mistakes.extend(set.err());
+            }
         }
-        Ok(overlay)
+        match mistakes.split_first() {
+            None => Ok(overlay),
+            Some((Error::Input { place, what, .. }, others)) => {
+                let also: String = others.iter().map(|error| format!("; also {error}")).collect();
+                Err(Error::input(place, format!("{what}{also}")))
+            }
+            Some(_) => Err(mistakes.remove(0)),
+        }
+    }
+
+    fn set_option(&mut self, text: &str) -> Result<()> {
+        let place = format!("--set {}", shown(text));
+        let Some((name, value)) = text.split_once('=').filter(|(name, _)| !name.trim().is_empty()) else {
+            return Err(Error::input(place, "expected key=value, such as part.nop=4"));
+        };
+        self.set(name.trim(), |value_type| read_bare(value_type, value), place, Describes::Options)
     }
 
     /// The setting of `key`.

@@ -8,7 +8,6 @@ use super::DriveConfig;
 use crate::layers::find_layer;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::nand::data::Payload;
-use palimpsest_flash::units::parse::format_bytes;
 
 /// Most bytes of a settings file.
 pub const LARGEST_FILE: u64 = 16 << 20;
@@ -59,6 +58,9 @@ impl Touched {
     }
 }
 
+/// Share of the free memory that a smaller drive in a message takes.
+const ROOM: f64 = 0.75;
+
 /// Bytes of the pieces in which tables take memory; a request may touch one piece of each table.
 const PIECE: u64 = 4096;
 
@@ -80,6 +82,18 @@ fn tables(drive: &DriveConfig, touched: &Touched) -> (u64, u64) {
     let all = flash + host + ledger;
     let least = touched.requests.map_or(all, |requests| by_fill.saturating_add(by_requests(requests)));
     (all, least.min(all))
+}
+
+/// Bytes of the stored data of a fill; the programs of a served drive fill it themselves.
+fn stored(drive: &DriveConfig, touched: &Touched) -> u64 {
+    let stores = touched.payload == Payload::Bytes && !touched.served;
+    if stores { (drive.logical_bytes() as f64 * touched.filled) as u64 } else { 0 }
+}
+
+/// Bytes that a run with `touched` may take: the touched tables, or all of them if these are most.
+pub fn needed(drive: &DriveConfig, touched: &Touched) -> u64 {
+    let (all, touches) = tables(drive, touched);
+    (if uses_most(drive, touched) { all } else { touches }) + stored(drive, touched)
 }
 
 /// Whether a run with `touched` allocates most of the tables of `drive`.
@@ -108,31 +122,36 @@ fn can_reserve(bytes: u64) -> bool {
 pub fn check_memory(drive: &DriveConfig, touched: &Touched, available: Option<u64>) -> Result<()> {
     let (mut all, touches) = tables(drive, touched);
     let table = largest(drive, touched.payload);
-    // A served drive is filled by its programs.
-    let stores = touched.payload == Payload::Bytes && !touched.served;
-    let stored = if stores { (drive.logical_bytes() as f64 * touched.filled) as u64 } else { 0 };
+    let stored = stored(drive, touched);
     all += stored;
     match available {
         Some(available) if touches + stored > available || !can_reserve(table) => {
             let least = touches.max(table) + stored;
             let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64);
             let whole = if least < all { format!(" (of {} in all)", gib(all)) } else { String::new() };
-            let (mut what, mut cures) = ("tables", vec!["a smaller ssd.capacity".to_owned()]);
-            if stored > 0 {
-                (what, cures) = ("tables and the data", [cures, vec!["--payload tag".into()]].concat());
-            } else if drive.geometry.subpages_per_page > 1 {
-                cures.push(format!("part.subpage_size={}", format_bytes(drive.geometry.page_bytes().into())));
+            let what = if stored > 0 { "tables and the data" } else { "tables" };
+            let with =
+                |payload| Touched { payload, verified: touched.verified && payload != Payload::None, ..*touched };
+            let fits = |touched: &Touched| {
+                let table = largest(drive, touched.payload);
+                tables(drive, touched).1 + self::stored(drive, touched) <= available && can_reserve(table)
+            };
+            let mut cures = Vec::new();
+            if !touched.served {
+                cures.push("--fit-memory".to_owned());
+                let other = if stored > 0 { ("tag", Payload::Tag) } else { ("none", Payload::None) };
+                cures.extend(fits(&with(other.1)).then(|| format!("--payload {}", other.0)));
             }
-            if touched.payload != Payload::None && !touched.served && stored == 0 {
-                cures.push("--payload none".into());
-            }
+            let share = available as f64 / least as f64 * ROOM;
+            let capacity = ((drive.logical_bytes() as f64 * share) as u64) >> 30;
+            cures.extend((capacity > 0).then(|| format!("--set ssd.capacity={capacity}GiB")));
+            let expected = if cures.is_empty() { "more memory".into() } else { cures.join(" or ") };
             Err(Error::input(
                 format!("--ssd {}", drive.name),
                 format!(
-                    "the {what} of this drive take more than {}{whole} of memory, and {} are free; expected {}",
+                    "the {what} of this drive take more than {}{whole} of memory, and {} are free; expected {expected}",
                     gib(least),
                     gib(available),
-                    cures.join(" or ")
                 ),
             ))
         }

@@ -17,7 +17,6 @@ use std::collections::BTreeMap;
 
 mod llh_paper;
 mod messages;
-mod remedies;
 mod unread_keys;
 
 fn no_file(path: &str) -> Result<String> {

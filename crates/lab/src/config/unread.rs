@@ -6,10 +6,11 @@
 //! for its own layer, which an option replaces. A feature may be switched off on every layer, because every layer runs
 //! without it. All other settings without a reader are mistakes.
 
+use super::check::remedies::{self, Change, Trial};
 use super::overlay::{Origin, Overlay, Setting};
 use super::schema::Known;
-use super::{ResolvedKey, build, check, schema};
-use crate::layers::find_layer;
+use super::{Resolved, ResolvedKey, build, check, schema};
+use crate::layers::{find_layer, layers};
 use palimpsest_ftl_api::Entry;
 use palimpsest_ftl_api::keys::{Key, Need, Reader, Value};
 
@@ -82,6 +83,40 @@ pub(super) fn find(resolved: &[ResolvedKey], overlays: &[Overlay]) -> Vec<Unread
         found.push(Unread { key: name, place: key.source.clone(), what, expected, gravity });
     }
     found
+}
+
+/// The remedy of the settings `keys`, which nothing on the drive `resolved` reads.
+pub(super) fn remedy(keys: &[&'static Known], resolved: &Resolved, trial: &dyn Trial) -> String {
+    let entry = find_layer(&resolved.drive.ftl.name).expect("the name was read as that of a layer");
+    let value = |name: &str| resolved.key(name).map_or_else(|| Value::Text(String::new()), |key| key.value.clone());
+    let unmet = |needs: &[&'static str]| -> Vec<&'static str> {
+        needs.iter().copied().filter(|need| !is_met(need, entry, &value)).collect()
+    };
+    let mut met: Vec<Vec<Change>> = Vec::new();
+    for key in keys.iter().filter(|key| key.is_read_on(entry)) {
+        let own = unmet(key.needs);
+        let mut alternatives: Vec<Vec<&str>> = readers_on(key, entry).map(|reader| unmet(reader.needs)).collect();
+        if alternatives.is_empty() {
+            alternatives.push(Vec::new());
+        }
+        for needs in alternatives {
+            let needs: Vec<Need> = own.iter().chain(&needs).map(|need| Need::parse(need)).collect();
+            let more = needs.iter().fold(vec![Vec::new()], |all: Vec<Vec<Change>>, need| {
+                let with = |changes: &Vec<Change>| -> Vec<Vec<Change>> {
+                    let each = remedies::meeting(need).into_iter();
+                    each.map(|change| [changes.as_slice(), &change].concat()).collect()
+                };
+                all.iter().flat_map(with).collect()
+            });
+            met.extend(more);
+        }
+    }
+    let reads = |layer: &Entry| keys.iter().all(|key| key.is_read_on(layer));
+    // A file system reads the keys of the layer below it.
+    let bare = |layer: &&'static Entry| reads(layer) && !layer.below.is_some_and(&reads);
+    let layers: Vec<&'static str> = layers().filter(bare).map(|layer| layer.name).collect();
+    let names: Vec<&'static str> = keys.iter().map(|key| key.name).collect();
+    remedies::of_unread(&names, &layers, &met, trial)
 }
 
 /// Whether the key at `position` switches a feature off, or restores the default in place of an earlier value that the

@@ -139,7 +139,8 @@ fn settings_that_a_refusal_names_will_do() {
         let mut set = vec![format!("ssd.capacity={capacity}")];
         let refused = resolve(preset, None, &set, &|_| unreachable!()).unwrap_err().to_string();
         let (_, named) = refused.rsplit_once("expected ").expect(&refused);
-        set.extend(named.split(" and ").map(String::from));
+        let (first, _) = named.split_once(" or ").unwrap_or((named, ""));
+        set.extend(first.split(" and ").map(String::from));
         let resolved =
             resolve(preset, None, &set, &|_| unreachable!()).unwrap_or_else(|error| panic!("{set:?}: {error}"));
         let bytes = palimpsest_flash::units::parse::parse_capacity(capacity).unwrap();

@@ -93,6 +93,11 @@ impl WriteBuffer {
         self.size.is_none_or(|size| self.used + subpages <= size || self.used == 0)
     }
 
+    /// Subpages in use, and room for all; 0 without a buffer.
+    fn level(&self) -> (u64, u64) {
+        (self.used, self.size.unwrap_or(0))
+    }
+
     /// Occupies room.
     #[inline]
     pub(super) fn take(&mut self, subpages: u64) {
@@ -129,6 +134,11 @@ impl Drive {
     /// Passes writes through `buffer` from now on.
     pub fn set_buffer(&mut self, buffer: Buffer) {
         self.buffer = WriteBuffer::new(buffer, self.laws.guarantee.protected);
+    }
+
+    /// Subpages of the write buffer in use, and room for all; 0 without a buffer.
+    pub fn buffer_level(&self) -> (u64, u64) {
+        self.buffer.level()
     }
 
     /// The gate that the programs of request `id` must signal in place of the request's gate, if any.

@@ -25,9 +25,9 @@ pub const FAULT: Fault = Fault {
         refuse_if!(!proposal.layer.outlives_dies => "faults.die_failure", "ftl.name";
             "this layer does not go on when a die has failed; expected never, or one of {}",
             proposal.layers_with(|layer| layer.outlives_dies));
-        refuse_if!(proposal.kept_blocks > 0 => "faults.die_failure", "ftl.checkpoint", "part.pair_corruption";
-            "what the controller keeps on flash is on one die; expected never, ftl.checkpoint = 0B and \
-             part.pair_corruption = false");
+        refuse_if!(proposal.kept_blocks > 0 => "faults.die_failure", "ftl.checkpoint", "part.pair_corruption"
+            => ["faults.die_failure" = "never"], ["ftl.checkpoint" = "0B", "part.pair_corruption" = "false"];
+            "checkpoints and pair copies are on one die");
         Ok(())
     },
     start: |start, drive| {

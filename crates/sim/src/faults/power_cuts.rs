@@ -26,8 +26,8 @@ pub const MANY: Fault = Fault {
     power: Power::FailsAgain,
     check: |proposal| {
         refuse_if!(ONE.is_on(proposal.settings) && MANY.is_on(proposal.settings)
-            => "faults.power_cut_at", "faults.power_cuts";
-            "the power fails by one of the two; expected power_cut_at = 0 or power_cuts = never");
+            => "faults.power_cut_at", "faults.power_cuts"
+            => ["faults.power_cut_at" = "0"], ["faults.power_cuts" = "never"]; "the power fails by one of the two");
         Ok(())
     },
     start: |start, drive| {

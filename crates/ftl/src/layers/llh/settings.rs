@@ -148,7 +148,10 @@ pub fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
     refuse_if!(part.subpages_per_page() < 2 => "ftl.name", "part.page_size", "part.subpage_size";
         "a second write stores half a page, so llh needs pages of two subpages at least");
     let keys = ["ftl.wom", "ftl.wom_spare", "ftl.ecc_spare", "part.page_size", "part.spare_size"];
-    code::check(part, &LlhSettings::new(proposal.settings)).map_err(|what| Unfit::new(&keys, what))
+    let codes = ["table", "polar-repair", "fountain"];
+    let with_code = |unfit: Unfit, code: &&str| unfit.or(&[("ftl.wom", *code)]);
+    code::check(part, &LlhSettings::new(proposal.settings))
+        .map_err(|what| codes.iter().fold(Unfit::new(&keys, what), with_code))
 }
 
 /// Parts with reusable low pages, and each option.

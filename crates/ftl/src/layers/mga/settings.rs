@@ -51,19 +51,21 @@ pub fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
         ("ftl.read_count_aging", settings.read_count_aging > 0),
     ];
     for (key, is_set) in keys {
-        refuse_if!(is_set && settings.merging == Merging::Off => key, "ftl.merge_limits";
-            "reads are counted for merges alone, and nothing merges; expected ftl.merge_limits = 4/3/2/1");
+        refuse_if!(is_set && settings.merging == Merging::Off => key, "ftl.merge_limits"
+            => ["ftl.merge_limits" = "4/3/2/1"]; "reads are counted for merges alone, and nothing merges");
     }
     let low_first = settings.low_pages_first;
-    refuse_if!(low_first && !proposal.part.order.pairs() => "ftl.low_pages_first", "part.order";
-        "low pages can be taken first in the low-low-high order only; expected part.order = \"low-low-high\"");
+    refuse_if!(low_first && !proposal.part.order.pairs() => "ftl.low_pages_first", "part.order"
+        => ["part.order" = "low-low-high"], ["part.order" = "low-low-high", "part.cell" = "mlc"];
+        "low pages can be taken first in the low-low-high order only");
     let (log, blocks) = (LogSettings::new(proposal.settings), proposal.geometry.blocks_per_plane);
     let single = log.slc_cache.of(blocks) + log.slc_fixed.of(blocks);
-    refuse_if!(low_first && single > 0 => "ftl.low_pages_first", "ftl.slc_cache", "ftl.slc_fixed";
-        "blocks with one bit a cell have no low pages; expected ftl.low_pages_first = false, or no fast cache");
-    refuse_if!(low_first && log.collects_superblocks => "ftl.low_pages_first", "ftl.superblocks";
+    refuse_if!(low_first && single > 0 => "ftl.low_pages_first", "ftl.slc_cache", "ftl.slc_fixed"
+        => ["ftl.low_pages_first" = "false"]; "blocks with one bit a cell have no low pages");
+    refuse_if!(low_first && log.collects_superblocks => "ftl.low_pages_first", "ftl.superblocks"
+        => ["ftl.low_pages_first" = "false"], ["ftl.superblocks" = "allocated"];
         "after a power cut the low pages of the dies of a superblock end at different pages, and high pages follow all \
-         low ones; expected ftl.low_pages_first = false, or ftl.superblocks = \"allocated\"");
+         low ones");
     Ok(())
 }
 

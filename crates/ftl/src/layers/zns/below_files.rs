@@ -20,8 +20,8 @@ pub const BELOW_FILES: Entry = Entry {
 };
 
 fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
-    refuse_if!(ZnsSettings::new(proposal.settings).area > 0 => "zns.zrwa";
-        "the file system writes at write pointers only; expected zns.zrwa = 0B");
+    refuse_if!(ZnsSettings::new(proposal.settings).area > 0 => "zns.zrwa" => ["zns.zrwa" = "0B"];
+        "the file system writes at write pointers only");
     settings::check_zones(proposal)
 }
 

@@ -2,6 +2,7 @@
 
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::rng::Rng;
+use palimpsest_flash::units::parse::format_bytes;
 use palimpsest_ftl_api::settings::Settings;
 use palimpsest_ftl_api::{Proposal, Unfit, keys, refuse_if};
 
@@ -121,16 +122,16 @@ pub(super) fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
     let (page, zone) = (u64::from(geometry.page_bytes()), ZonePages::new(settings, geometry));
     let (zones, buffer) = (logical_pages / zone.size, settings.get::<u64>("buffer.size"));
     let most = if max_active == 0 { zones } else { zones.min(max_active.into()) };
-    refuse_if!(buffer < (most + 1) * page => "buffer.size", "zns.max_active", "part.page_size";
+    refuse_if!(buffer < (most + 1) * page => "buffer.size", "zns.max_active", "part.page_size"
+        => ["buffer.size" = &format_bytes((most + 1) * page)];
         "each active zone may have a page in the write buffer, beside the write that is served; expected {} bytes or \
          more, or fewer active zones", (most + 1) * page);
     if area == 0 {
         return Ok(());
     }
     refuse_if!(settings.get::<String>("buffer.ack") != "buffer" || settings.get::<String>("buffer.flush") != "free"
-        => "zns.zrwa", "buffer.ack", "buffer.flush";
-        "a random write area keeps its data in the write buffer until a commit, and a flush must not wait for one; \
-         expected buffer.ack = buffer and buffer.flush = free");
+        => "zns.zrwa", "buffer.ack", "buffer.flush" => ["buffer.ack" = "buffer", "buffer.flush" = "free"];
+        "a random write area keeps its data in the write buffer until a commit, and a flush must not wait for one");
     let unit = if granularity == 0 { page } else { granularity };
     let subpage = u64::from(geometry.subpage_bytes);
     refuse_if!(!unit.is_multiple_of(subpage) => "zns.zrwa_granularity", "part.subpage_size";
@@ -142,7 +143,8 @@ pub(super) fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
     refuse_if!(max_active > 0 && areas > max_active => "zns.zrwa_zones", "zns.max_active";
         "a zone with a random write area is active; expected no more of them");
     let kept = u64::from(areas) * area;
-    refuse_if!(buffer < (most + 1) * page + kept => "buffer.size", "zns.zrwa", "zns.zrwa_zones";
+    refuse_if!(buffer < (most + 1) * page + kept => "buffer.size", "zns.zrwa", "zns.zrwa_zones"
+        => ["buffer.size" = &format_bytes((most + 1) * page + kept)];
         "the random write areas keep {kept} bytes of the write buffer, beside a page for each active zone and the \
          write that is served; expected {} bytes or more, or smaller areas", (most + 1) * page + kept);
     Ok(())

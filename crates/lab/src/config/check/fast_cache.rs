@@ -28,14 +28,14 @@ fn shares_of_planes(drive: &DriveConfig, values: &Values) -> Fit {
 pub(super) fn check(drive: &DriveConfig, values: &Values) -> Fit {
     shares_of_planes(drive, values)?;
     let (log, part, fixed) = (&drive.log, &drive.part, drive.fixed_single());
-    refuse_if!(fixed == 0 && log.slc_full == WhenFull::Fold => "ftl.slc_full", "ftl.slc_fixed";
-        "a block of the fixed share is folded; expected ftl.slc_fixed above 0, or ftl.slc_full = \"direct\"");
+    refuse_if!(fixed == 0 && log.slc_full == WhenFull::Fold => "ftl.slc_full", "ftl.slc_fixed"
+        => ["ftl.slc_full" = "direct"], ["ftl.slc_fixed" = "2 blocks"]; "a block of the fixed share is folded");
     if log.slc_cache.of(drive.geometry.blocks_per_plane) + fixed == 0 {
         return Ok(());
     }
     let share = if fixed > 0 { "ftl.slc_fixed" } else { "ftl.slc_cache" };
     refuse_if!(fixed > 0 && !entry_of(drive).lists("ftl.slc_fixed") => "ftl.slc_fixed", "ftl.name";
-        "{}; expected ftl.slc_fixed = \"0%\", or one of {}",
+        "{}; expected 0%, or one of {}",
         entry_of(drive).why_not("ftl.slc_fixed", "this layer has no fixed share of a fast cache"),
         names_with(|entry| entry.lists("ftl.slc_fixed")));
     // Layers without streams fold into data blocks.
@@ -49,10 +49,11 @@ pub(super) fn check(drive: &DriveConfig, values: &Values) -> Fit {
         let both = [("ftl.streams", "3"), ("ftl.moved", "together")];
         return Err(unfit.or(&both).or(&[(share, "0%")]).or(&none));
     }
-    refuse_if!(part.cell.bits() < 2 => share, "part.cell";
-        "blocks of mlc, tlc and qlc can hold one bit a cell instead; expected part.cell = \"mlc\", \"tlc\" or \"qlc\"");
-    refuse_if!(part.stored_bits() < 2 => share, "ftl.womv_code";
-        "cells under that code store one bit in every block; expected {share} = \"0%\", or a code of more bits");
+    refuse_if!(part.cell.bits() < 2 => share, "part.cell"
+        => ["part.cell" = "mlc"], ["part.cell" = "tlc"], ["part.cell" = "qlc"], [share = "0%"];
+        "blocks of mlc, tlc and qlc can hold one bit a cell instead");
+    refuse_if!(part.stored_bits() < 2 => share, "ftl.womv_code" => [share = "0%"];
+        "cells under that code store one bit in every block; expected a code of more bits");
     refuse_if!(part.pages_per_block < part.stored_bits() => "part.pages_per_block", share, "part.cell";
         "a block with one bit a cell would have no page; expected at least {} pages", part.stored_bits());
     Ok(())

@@ -4,6 +4,7 @@ use super::{Fit, entry_of};
 use crate::config::DriveConfig;
 use crate::layers::layers;
 use palimpsest_flash::keys::Value;
+use palimpsest_flash::units::parse::format_bytes;
 use palimpsest_ftl::layers::mga::admission;
 use palimpsest_ftl::log::settings::Allocation;
 use palimpsest_ftl_api::refuse_if;
@@ -15,8 +16,8 @@ pub(super) fn read_errors(drive: &DriveConfig) -> Fit {
     let errors = &drive.errors;
     refuse_if!(errors.retries.len() != errors.retry_rates.len() => "ecc.t_retries", "ecc.retry_rates";
         "expected a time and a rate for each step");
-    refuse_if!(drive.log.patrol > 0 && errors.strength == 0 => "ftl.patrol", "ecc.strength";
-        "a patrol looks for read errors; expected ecc.strength above 0, or ftl.patrol = 0ns");
+    refuse_if!(drive.log.patrol > 0 && errors.strength == 0 => "ftl.patrol", "ecc.strength"
+        => ["ecc.strength" = "40"], ["ftl.patrol" = "0ns"]; "a patrol looks for read errors");
     Ok(())
 }
 
@@ -43,8 +44,8 @@ pub(super) fn superblocks(drive: &DriveConfig) -> Fit {
     refuse_if!(!of.is_multiple_of(drive.log.superblock_dies)
         => "ftl.superblock_dies", "ssd.channels", "ssd.chips_per_channel", "ssd.dies_per_chip";
         "the drive has {of} dies; expected a number that divides it, or 0");
-    refuse_if!(drive.log.allocation != Allocation::RoundRobin => "ftl.superblock_dies", "ftl.allocation";
-        "planes of a superblock take turns; expected ftl.allocation = \"round-robin\"");
+    refuse_if!(drive.log.allocation != Allocation::RoundRobin => "ftl.superblock_dies", "ftl.allocation"
+        => ["ftl.allocation" = "round-robin"], ["ftl.superblock_dies" = "0"]; "planes of a superblock take turns");
     Ok(())
 }
 
@@ -54,8 +55,8 @@ pub(super) fn namespaces(drive: &DriveConfig) -> Fit {
         return Ok(());
     }
     let (dies, shares) = (drive.geometry.dies(), &drive.namespaces);
-    refuse_if!(shares.0.is_empty() || entry_of(drive).is_file_system() => "ftl.allocation", "ssd.namespaces";
-        "dies belong to namespaces, below no file system; expected ssd.namespaces such as 50%:50%");
+    refuse_if!(shares.0.is_empty() || entry_of(drive).is_file_system() => "ftl.allocation", "ssd.namespaces"
+        => ["ssd.namespaces" = "50%:50%"]; "dies belong to namespaces, below no file system");
     let mixes = !entry_of(drive).lists("ftl.gc_pace") || entry_of(drive).lists("ftl.log_fraction");
     refuse_if!(mixes => "ftl.allocation", "ftl.name";
         "this layer programs pages with data of several namespaces; expected another layer, or another allocation");
@@ -81,12 +82,14 @@ pub(super) fn outside(drive: &DriveConfig) -> Fit {
 /// The buffer must hold a program, and a free flush needs a protected one.
 pub(super) fn buffer(drive: &DriveConfig) -> Fit {
     let acknowledge = drive.host.acknowledge;
-    refuse_if!(drive.host.flush_is_free && acknowledge != Acknowledge::Buffer => "buffer.flush", "buffer.ack";
-        "only a protected buffer makes a flush free; expected buffer.ack = \"buffer\", or buffer.flush = \"programs\"");
+    refuse_if!(drive.host.flush_is_free && acknowledge != Acknowledge::Buffer => "buffer.flush", "buffer.ack"
+        => ["buffer.ack" = "buffer"], ["buffer.flush" = "programs"]; "only a protected buffer makes a flush free");
     let is_small = drive.host.buffer_bytes < u64::from(drive.part.page_bytes);
+    let page = format_bytes(drive.part.page_bytes.into());
     refuse_if!(is_small && drive.part.pages_per_program > 1
-        => "buffer.size", "part.page_size", "part.pages_per_program";
+        => "buffer.size", "part.page_size", "part.pages_per_program" => ["buffer.size" = &page];
         "the write buffer must hold at least one word line");
-    refuse_if!(is_small => "buffer.size", "part.page_size"; "the write buffer must hold at least one page");
+    refuse_if!(is_small => "buffer.size", "part.page_size" => ["buffer.size" = &page];
+        "the write buffer must hold at least one page");
     Ok(())
 }

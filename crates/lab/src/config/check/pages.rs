@@ -40,10 +40,10 @@ pub(super) fn word_lines(drive: &DriveConfig, values: &Values) -> Fit {
     refuse_if!(!values.get::<u32>("part.pages_per_block").is_multiple_of(pages) => "part.pages_per_block", KEY;
         "a block has whole word lines; expected a multiple of {pages}");
     refuse_if!(!entry_of(drive).word_lines => KEY, "ftl.name";
-        "this layer does not write word lines of several pages; expected part.pages_per_program = 1, or one of {}",
+        "this layer does not write word lines of several pages; expected 1, or one of {}",
         names_with(|entry| entry.word_lines));
-    refuse_if!(values.get::<u32>("part.nop") > 1 => "part.nop", KEY;
-        "a word line is programmed once; expected part.nop = 1");
+    refuse_if!(values.get::<u32>("part.nop") > 1 => "part.nop", KEY => ["part.nop" = "1"];
+        "a word line is programmed once");
     refuse_if!(!part.sensed_bytes().is_multiple_of(part.word_bytes) => "part.word_size", "part.page_size";
         "a page must be a whole number of words");
     refuse_if!(part.subpages_per_page() > MOST_SUBPAGES_PER_PAGE => KEY, "part.page_size", "part.subpage_size";
@@ -74,8 +74,8 @@ pub(super) fn program_order(drive: &DriveConfig) -> Fit {
     let part = &drive.part;
     refuse_if!(part.paired() && !part.pages_per_block.is_multiple_of(2) => "part.pages_per_block", "part.cell";
         "pages of mlc come in pairs, so a block needs an even number");
-    refuse_if!(part.order.pairs() && !part.paired() => "part.order", "part.cell";
-        "that order needs low and high pages: part.cell = \"mlc\"");
+    refuse_if!(part.order.pairs() && !part.paired() => "part.order", "part.cell" => ["part.cell" = "mlc"];
+        "that order needs low and high pages");
     Ok(())
 }
 
@@ -113,9 +113,10 @@ fn word_times(drive: &DriveConfig, values: &Values) -> Fit {
     refuse_if!(times.any(|&time| time > LONGEST_OPERATION) => "part.t_read_words", "part.t_dma_words";
         "an operation of flash takes at most {}", format_time(LONGEST_OPERATION));
     let is_later = values.key("part.bus_rate").rank > values.key("part.t_dma_words").rank;
-    refuse_if!(!part.t_dma_words.is_empty() && is_later => "part.bus_rate", "part.t_dma_words";
-        "the table gives the time of every transfer of whole words, whatever the rate; expected part.t_dma_words = [] \
-         for the rate to decide, or a new table");
+    refuse_if!(!part.t_dma_words.is_empty() && is_later => "part.bus_rate", "part.t_dma_words"
+        => ["part.t_dma_words" = "[]"];
+        "the table gives the time of every transfer of whole words, whatever the rate; expected no table for the rate \
+         to decide, or a new one");
     Ok(())
 }
 

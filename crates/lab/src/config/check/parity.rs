@@ -11,9 +11,8 @@ const COLLECTED: &str = "ftl.superblocks";
 /// Refuses a drive that does not support parity, or collected superblocks.
 pub(super) fn check(drive: &DriveConfig) -> Fit {
     let (data, collected, dies) = (drive.log.rain, drive.log.collects_superblocks, drive.physical.dies());
-    refuse_if!(data > 0 && collected => PARITY, COLLECTED;
-        "superblocks with parity are collected as one in any case; expected ftl.rain = 0, or ftl.superblocks = \
-         \"allocated\"");
+    refuse_if!(data > 0 && collected => PARITY, COLLECTED => [PARITY = "0"], [COLLECTED = "allocated"];
+        "superblocks with parity are collected as one in any case");
     refuse_if!(data > 0 && !dies.is_multiple_of(data + 1)
         => PARITY, "ssd.channels", "ssd.chips_per_channel", "ssd.dies_per_chip";
         "a stripe of {data} pages and their parity is on {} dies, and the drive has {dies}; expected a number that is \

@@ -38,28 +38,31 @@ pub(super) fn subpages(values: &Values) -> Fit {
     if subpages <= u128::from(MOST_SUBPAGES) {
         return Ok(());
     }
-    let cure = coarser_units(values, pages * u128::from(page)).unwrap_or_else(|| "a smaller drive".into());
-    let what = format!("that makes {subpages} subpages; at most {MOST_SUBPAGES} can be simulated; expected {cure}");
+    let what = format!("that makes {subpages} subpages; at most {MOST_SUBPAGES} can be simulated");
+    let coarser = |unfit: Unfit| {
+        let cure = coarser_units(values, pages * u128::from(page));
+        Unfit { cures: cure.into_iter().collect(), ..unfit }
+    };
     let capacity = values.key("ssd.capacity");
     if capacity.rank >= values.key("ssd.blocks_per_plane").rank && capacity.value != Value::Capacity(0) {
-        return Err(Unfit::new(&["ssd.capacity", "ssd.over_provisioning", "part.subpage_size"], what));
+        return Err(coarser(Unfit::new(&["ssd.capacity", "ssd.over_provisioning", "part.subpage_size"], what)));
     }
-    Err(Unfit::new(&keys, what))
+    Err(coarser(Unfit::new(&keys, what)))
 }
 
 /// Coarser settings under which `bytes` of flash are few enough subpages, as in real drives of this size: a unit of
 /// several sectors of 4 KiB, which a small write must rewrite. `None` if only the number of pages counts.
-fn coarser_units(values: &Values, bytes: u128) -> Option<String> {
+fn coarser_units(values: &Values, bytes: u128) -> Option<Cure> {
     let (page, subpage) = (values.get::<u64>("part.page_size"), values.get::<u64>("part.subpage_size"));
     let enough = |size: u64| bytes.div_ceil(size.into()) <= MOST_SUBPAGES.into();
     let least = (1..16).map(|doublings| subpage << doublings).find(|&size| enough(size))?;
-    let within = format!("part.subpage_size={}", format_bytes(least));
+    let within = ("part.subpage_size", format_bytes(least));
     if page.is_multiple_of(least) {
-        return Some(within);
+        return Some(vec![within]);
     }
     // Larger pages reduce their number only if the capacity is given.
     let by_capacity = values.key("ssd.capacity").value != Value::Capacity(0);
-    (by_capacity && least.is_multiple_of(page)).then(|| format!("{within} and part.page_size={}", format_bytes(least)))
+    (by_capacity && least.is_multiple_of(page)).then(|| vec![within, ("part.page_size", format_bytes(least))])
 }
 
 /// Whole blocks of spare space in each plane when the drive is full.
@@ -75,10 +78,28 @@ fn reserved(drive: &DriveConfig, blocks: u32) -> u64 {
     u64::from((entry_of(drive).reserved)(&drive.ftl, &geometry)) + u64::from(drive.kept_blocks() + fixed)
 }
 
+impl DriveConfig {
+    /// Blocks of each plane when the drive is full: spare ones, those among them that the layer or the controller
+    /// reserves, and those that the layer fills at the same time, one for collection included.
+    pub fn spare_blocks(&self) -> [u64; 3] {
+        [all_spare(self), reserved(self, self.geometry.blocks_per_plane), open_blocks(self)]
+    }
+}
+
+/// Spare blocks of a plane of the full drive beside reserved ones, and the open blocks among them.
+pub(super) fn spare_and_open_blocks(drive: &DriveConfig) -> (u64, u64) {
+    let [spare, reserved, open] = drive.spare_blocks();
+    (spare.saturating_sub(reserved), open)
+}
+
+/// Open blocks of a plane: one for each stream, one for collection.
+fn open_blocks(drive: &DriveConfig) -> u64 {
+    u64::from(entry_of(drive).frontiers(&drive.ftl)) + 1
+}
+
 /// A full drive must have an open block for each stream, one for collection, and the reserved blocks of the layer.
 pub(super) fn spare_blocks(drive: &DriveConfig, values: &Values) -> Fit {
-    let (has, kept) = (all_spare(drive), reserved(drive, drive.geometry.blocks_per_plane));
-    let open = u64::from(entry_of(drive).frontiers(&drive.ftl)) + 1;
+    let [has, kept, open] = drive.spare_blocks();
     let needs = open + kept;
     if has >= needs && drive.data_pages() > 0 {
         return Ok(());
@@ -149,6 +170,10 @@ pub(super) fn percent(hundredths: u64) -> String {
     format_ratio(hundredths as f64 / 10_000.0)
 }
 
+fn blocks_text(blocks: u64) -> String {
+    format!("{blocks} block{}", if blocks == 1 { "" } else { "s" })
+}
+
 /// Collection must be able to stop: a full drive never has more free blocks than spare blocks.
 pub(super) fn thresholds(drive: &DriveConfig) -> Fit {
     if !entry_of(drive).lists("ftl.gc_stop") {
@@ -159,16 +184,17 @@ pub(super) fn thresholds(drive: &DriveConfig) -> Fit {
         [drive.log.gc_start, drive.log.gc_stop, drive.log.gc_idle_stop].map(|count| u64::from(count.of(blocks)));
     let most = all_spare(drive).saturating_sub(reserved(drive, blocks)) - 1;
     let is_idle = drive.log.gc_background;
-    refuse_if!(start == 0 => "ftl.gc_start", "ssd.blocks_per_plane";
+    refuse_if!(start == 0 => "ftl.gc_start", "ssd.blocks_per_plane" => ["ftl.gc_start" = "1 block"];
         "that is no block; collection needs one to clean into");
     // Collection by host writes reaches the start threshold, so background collection would have no work.
-    refuse_if!(is_idle && idle <= start => "ftl.gc_background", "ftl.gc_idle_stop", "ftl.gc_start";
-        "in the background a drive collects up to ftl.gc_idle_stop; expected ftl.gc_idle_stop above ftl.gc_start");
-    refuse_if!(stop < start => "ftl.gc_stop", "ftl.gc_start";
+    refuse_if!(is_idle && idle <= start => "ftl.gc_background", "ftl.gc_idle_stop", "ftl.gc_start"
+        => ["ftl.gc_idle_stop" = &blocks_text(start + 1)];
+        "in the background a drive collects up to ftl.gc_idle_stop; expected it above ftl.gc_start");
+    refuse_if!(stop < start => "ftl.gc_stop", "ftl.gc_start" => ["ftl.gc_stop" = &blocks_text(start)];
         "collection would stop at {stop} free blocks and start at {start}; expected gc_stop no less than gc_start");
     for (key, stop) in [("ftl.gc_stop", stop), ("ftl.gc_idle_stop", if is_idle { idle } else { 0 })] {
         if stop > most {
-            let at_most = format!("{most} block{}", if most == 1 { "" } else { "s" });
+            let at_most = blocks_text(most);
             let what = format!(
                 "collection would never stop: a plane of a full drive has {} spare blocks, and {stop} must be free",
                 most + 1

@@ -14,10 +14,10 @@ fn drives_that_do_not_fit_are_refused() {
     assert_eq!(
         refused,
         "--ssd tlc-32g: the tables of this drive take more than 9.9 GiB of memory, and 1.0 GiB are free; expected \
-         a smaller ssd.capacity or part.subpage_size=16KiB or --payload none"
+         --fit-memory or --set ssd.capacity=90GiB"
     );
     let served = check_memory(&drive(10_000), &Touched { served: true, ..all }, Some(1 << 30)).unwrap_err();
-    assert!(served.to_string().ends_with("expected a smaller ssd.capacity or part.subpage_size=16KiB"), "{served}");
+    assert!(served.to_string().ends_with("expected --set ssd.capacity=90GiB"), "{served}");
     assert!(check_memory(&drive(10_000), &all, None).is_ok());
     assert!(check_memory(&drive(100), &all, Some(1 << 30)).is_ok());
     let bytes = Touched { filled: 0.5, requests: Some(1000), ..Touched::all(Payload::Bytes) };
@@ -25,7 +25,7 @@ fn drives_that_do_not_fit_are_refused() {
     assert_eq!(
         refused,
         "--ssd tlc-32g: the tables and the data of this drive take more than 6.1 GiB of memory, \
-         and 1.0 GiB are free; expected a smaller ssd.capacity or --payload tag"
+         and 1.0 GiB are free; expected --fit-memory or --payload tag or --set ssd.capacity=1GiB"
     );
     assert!(check_memory(&drive(100), &Touched { served: true, ..bytes }, Some(1 << 30)).is_ok());
     assert!(check_memory(&drive(100), &Touched { filled: 0.0, ..bytes }, Some(1 << 30)).is_ok());
