@@ -13,7 +13,7 @@ pub fn idle(entry: &'static Entry, seed: u64) -> bool {
 
 /// As [`idle`], with `more` settings; returns the reads of the patrol.
 pub fn idle_with(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<u64> {
-    let (shape, apart) = draw_idle(entry, seed, more)?;
+    let (shape, apart) = draw_idle(entry, seed, more).ok()?;
     note(&shape.settings);
     match run_groups(entry, &shape, requests(&shape, seed), seed) {
         Ok(outcome) => {

@@ -18,7 +18,7 @@ const EVERY: [&str; 3] = ["ftl.checkpoint=4KiB", "ftl.checkpoint=40KiB", "ftl.ch
 
 /// Cuts counted runs of a drive of a few blocks.
 fn counted(entry: &'static Entry, seed: u64, stride: u64, cuts: impl Fn(u64, &mut Rng) -> Cuts) -> bool {
-    let Some(shape) = small_with(entry, seed, &[EVERY[(seed % 3) as usize]]) else { return false };
+    let Ok(shape) = small_with(entry, seed, &[EVERY[(seed % 3) as usize]]) else { return false };
     cut_everywhere(entry, &shape, seed, stride, cuts);
     true
 }
@@ -46,7 +46,7 @@ fn cuts_in_recovery_and_again_later() {
 fn cuts_and_faults() {
     for_each_seed("checkpoint::cuts_and_faults", 6, |entry, seed| {
         let faults = ["faults.program_fail=1%", "faults.erase_fail=1%"];
-        let Some(shape) = small_with(entry, seed, &[EVERY[(seed % 3) as usize]]) else { return false };
+        let Ok(shape) = small_with(entry, seed, &[EVERY[(seed % 3) as usize]]) else { return false };
         let blocks = format!("ssd.blocks_per_plane={}", shape.drive.kept_blocks() + 10);
         let more = with(&with(&shape.settings, &faults), &["ssd.over_provisioning=300%", &blocks]);
         let Ok(shape) = build(entry.name, &more) else { return false };
@@ -64,7 +64,7 @@ fn case(entry: &'static Entry, seed: u64) -> Option<Case> {
     let mut rng = Rng::new(seed, 0xc4ec);
     let acknowledge = pick(&mut rng, &["buffer.ack=program", "buffer.ack=program", "buffer.ack=buffer"]);
     let more = [pick(&mut rng, &EVERY), acknowledge];
-    let shape = draw_with(entry.name, &mut rng, SMALL, &more)?;
+    let shape = draw_with(entry.name, &mut rng, SMALL, &more).ok()?;
     let mut commands = requests(&shape, seed);
     let counted = commands.len() / 3;
     commands.truncate(counted + 250);

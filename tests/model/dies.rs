@@ -25,7 +25,7 @@ struct Case {
 impl Case {
     fn draw(entry: &'static Entry, seed: u64) -> Option<Case> {
         let mut rng = Rng::new(seed, 0xd1e5);
-        let shape = draw(entry.name, &mut rng, Limits { subpages: 2048, planes: 4 })?;
+        let shape = draw(entry.name, &mut rng, Limits { subpages: 2048, planes: 4 }).ok()?;
         if shape.drive.geometry.dies() == 1 || shape.drive.kept_blocks() > 0 {
             return None;
         }

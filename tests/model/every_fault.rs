@@ -19,7 +19,7 @@ static CHANGED: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
 fn run_with(entry: &'static Entry, seed: u64) -> bool {
     let mut rng = Rng::new(seed, 0xfa17);
     let fault = &FAULTS[(seed % FAULTS.len() as u64) as usize];
-    let Some(plain) = draw(entry.name, &mut rng, Limits { subpages: 512, planes: 4 }) else { return false };
+    let Ok(plain) = draw(entry.name, &mut rng, Limits { subpages: 512, planes: 4 }) else { return false };
     let own = (fault.draw)(&mut rng, &plain.drive.geometry);
     let own: Vec<&str> = own.iter().map(String::as_str).collect();
     let Ok(shape) = build(entry.name, &with(&plain.settings, &own)) else { return false };

@@ -67,7 +67,7 @@ fn shape(entry: &'static Entry, seed: u64, limits: Limits, more: &[&str]) -> Opt
     let settings: Vec<String> = cached(&mut rng).into_iter().map(String::from).collect();
     let settings = with(&with(&settings, &programs(entry, seed)), more);
     let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
-    let shape = draw_with(entry.name, &mut rng, limits, &settings)?;
+    let shape = draw_with(entry.name, &mut rng, limits, &settings).ok()?;
     assert!(shape.drive.fixed_single() > 0 || !entry.lists("ftl.slc_fixed"));
     Some((shape, rng))
 }
@@ -133,7 +133,7 @@ fn cut_counted(entry: &'static Entry, seed: u64, stride: u64) -> bool {
     let settings: Vec<String> = settings.into_iter().map(String::from).collect();
     let settings = with(&settings, &programs(entry, seed));
     let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
-    let Some(shape) = small_with(entry, seed, &settings) else { return false };
+    let Ok(shape) = small_with(entry, seed, &settings) else { return false };
     cut_everywhere(entry, &shape, seed, stride, |first, rng| Cuts {
         first,
         in_recovery: (0..rng.below(2)).map(|_| 1 + rng.below(4)).collect(),

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Reads deliver the host's data, or report the loss.
 fn read_errors(entry: &'static Entry, seed: u64) -> bool {
     let mut rng = Rng::new(seed, 0xecc0);
-    let Some(shape) = draw(entry.name, &mut rng, Limits { subpages: 1024, planes: 4 }) else { return false };
+    let Ok(shape) = draw(entry.name, &mut rng, Limits { subpages: 1024, planes: 4 }) else { return false };
     let Ok(shape) = build(entry.name, &with_read_errors(&shape.settings, &mut rng)) else { return false };
     note(&shape.settings);
     let payload = if seed.is_multiple_of(3) { Payload::Bytes } else { Payload::Tag };
@@ -62,7 +62,7 @@ fn long_reads_that_fail_for_good() {
 }
 
 fn counted(entry: &'static Entry, seed: u64) -> bool {
-    let Some(shape) = with_faults(entry, seed, Limits { subpages: 2048, planes: 4 }, &[]) else { return false };
+    let Ok(shape) = with_faults(entry, seed, Limits { subpages: 2048, planes: 4 }, &[]) else { return false };
     note(&shape.settings);
     let mut mix = Mix::new(&shape.drive, seed);
     let commands: Vec<_> = (0..4000).map(|_| mix.draw()).collect();
@@ -71,7 +71,7 @@ fn counted(entry: &'static Entry, seed: u64) -> bool {
 }
 
 pub fn timed(entry: &'static Entry, seed: u64) -> bool {
-    let Some(shape) = with_faults(entry, seed, Limits { subpages: 2048, planes: 4 }, &[]) else { return false };
+    let Ok(shape) = with_faults(entry, seed, Limits { subpages: 2048, planes: 4 }, &[]) else { return false };
     note(&shape.settings);
     let mut mix = Mix::new(&shape.drive, seed);
     let commands: Vec<_> = (0..2500).map(|_| mix.draw()).collect();

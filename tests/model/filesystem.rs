@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 fn counted(entry: &'static Entry, seed: u64, payload: Payload) -> bool {
     let mut rng = Rng::new(seed, 0xf11e);
-    let Some(mut shape) = draw(entry, &mut rng, 200) else { return false };
+    let Ok(mut shape) = draw(entry, &mut rng, 200) else { return false };
     if seed % 4 == 3 {
         let faults = ["faults.program_fail=0.1%", "faults.erase_fail=0.5%", "faults.read_fail=1%"];
         shape = build(entry.name, &with(&shape.settings, &faults)).expect("the same drive with faults");
@@ -49,7 +49,7 @@ fn counted(entry: &'static Entry, seed: u64, payload: Payload) -> bool {
 
 fn timed(entry: &'static Entry, seed: u64) -> bool {
     let mut rng = Rng::new(seed, 0xf12e);
-    let Some(shape) = draw(entry, &mut rng, 200) else { return false };
+    let Ok(shape) = draw(entry, &mut rng, 200) else { return false };
     note(&shape.settings);
     let mut model = Model::new(&shape, entry, Payload::Tag, seed);
     model.drive.start_timing().unwrap_or_else(|error| panic!("start of timing: {error}"));
@@ -62,7 +62,7 @@ fn timed(entry: &'static Entry, seed: u64) -> bool {
 
 fn cut(entry: &'static Entry, seed: u64, stride: u64, blocks: u64) -> bool {
     let mut rng = Rng::new(seed, 0xf13e);
-    let Some(shape) = draw(entry, &mut rng, blocks) else { return false };
+    let Ok(shape) = draw(entry, &mut rng, blocks) else { return false };
     if shape.drive.logical_pages() > 1000 {
         return true;
     }
@@ -80,7 +80,7 @@ static ENDED: AtomicU64 = AtomicU64::new(0);
 /// Blocks fail until no room is left: the drive keeps what the host wrote before.
 fn worn_out(entry: &'static Entry, seed: u64) -> bool {
     let mut rng = Rng::new(seed, 0xf15e);
-    let Some(shape) = draw(entry, &mut rng, 150) else { return false };
+    let Ok(shape) = draw(entry, &mut rng, 150) else { return false };
     let faults = ["faults.program_fail=3%", "faults.erase_fail=3%"];
     let Ok(shape) = build(entry.name, &with(&shape.settings, &faults)) else { return false };
     note(&shape.settings);
@@ -114,7 +114,7 @@ static LOST: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 /// Pages become unreadable, and the power fails: the host reads its data or errors, and data that it writes again.
 fn unreadable(entry: &'static Entry, seed: u64) -> bool {
     let mut rng = Rng::new(seed, 0xf14e);
-    let Some(shape) = draw(entry, &mut rng, 150) else { return false };
+    let Ok(shape) = draw(entry, &mut rng, 150) else { return false };
     // No read errors beside the given ones.
     let errors = with(&READ_ERRORS.map(String::from), &["ecc.disturb_reads=0", "ecc.refresh_retries=0"]);
     let errors: Vec<&str> = errors.iter().map(String::as_str).collect();

@@ -88,7 +88,7 @@ fn draw(entry: &'static Entry, rng: &mut Rng) -> Option<Shape> {
         _ => None,
     };
     let needs: Vec<&str> = striped.into_iter().flat_map(|own| STRIPED.into_iter().chain([own])).collect();
-    let mut shape = any_shape(entry, rng, Limits { subpages: 1024, planes: 4 }, &needs)?;
+    let mut shape = any_shape(entry, rng, Limits { subpages: 1024, planes: 4 }, &needs).ok()?;
     for feature in features(rng, &shape) {
         let own: Vec<&str> = feature.iter().map(String::as_str).collect();
         shape = build(entry.name, &with(&shape.settings, &own)).unwrap_or(shape);

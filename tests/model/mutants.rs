@@ -50,7 +50,8 @@ fn run_with(
     let shape = match entry.below {
         Some(_) => crate::filesystem::draw(entry, &mut rng, 120),
         None => draw(entry.name, &mut rng, SMALL),
-    }?;
+    };
+    let shape = shape.ok()?;
     let shape =
         build(entry.name, &with(&shape.settings, &["buffer.ack=program", "part.pair_corruption=false", setting]))
             .ok()?;

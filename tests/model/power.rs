@@ -7,13 +7,13 @@ use palimpsest_lab::ftl::Entry;
 use palimpsest_lab::rng::Rng;
 
 pub fn single(entry: &'static Entry, seed: u64, stride: u64) -> bool {
-    let Some(shape) = small(entry, seed) else { return false };
+    let Ok(shape) = small(entry, seed) else { return false };
     cut_everywhere(entry, &shape, seed, stride, |first, _| Cuts { first, in_recovery: vec![], second: None });
     true
 }
 
 fn repeated(entry: &'static Entry, seed: u64, stride: u64) -> bool {
-    let Some(shape) = small(entry, seed) else { return false };
+    let Ok(shape) = small(entry, seed) else { return false };
     cut_everywhere(entry, &shape, seed, stride, |first, rng| Cuts {
         first,
         in_recovery: (0..rng.below(3)).map(|_| 1 + rng.below(4)).collect(),
@@ -23,7 +23,7 @@ fn repeated(entry: &'static Entry, seed: u64, stride: u64) -> bool {
 }
 
 fn faulty(entry: &'static Entry, seed: u64, stride: u64) -> bool {
-    let Some(mut shape) = small(entry, seed) else { return false };
+    let Ok(mut shape) = small(entry, seed) else { return false };
     for key in ["program_fail=1%", "erase_fail=1%", "read_fail=1%"] {
         shape.settings.push(format!("faults.{key}"));
     }
@@ -41,7 +41,7 @@ fn faulty(entry: &'static Entry, seed: u64, stride: u64) -> bool {
 
 fn drawn(entry: &'static Entry, seed: u64) -> bool {
     let mut rng = Rng::new(seed, 0x90);
-    let Some(shape) = draw(entry.name, &mut rng, Limits { subpages: 512, planes: 4 }) else { return false };
+    let Ok(shape) = draw(entry.name, &mut rng, Limits { subpages: 512, planes: 4 }) else { return false };
     if shape.drive.logical_subpages() > 3000 {
         return true;
     }

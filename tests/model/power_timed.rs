@@ -21,7 +21,7 @@ fn cut(entry: &'static Entry, seed: u64, cuts: u64) -> bool {
 
 /// As [`cut`], with `more` settings.
 fn cut_with(entry: &'static Entry, seed: u64, cuts: u64, more: &[&str]) -> bool {
-    let Some(case) = Case::draw(entry, seed, more) else { return false };
+    let Ok(case) = Case::draw(entry, seed, more) else { return false };
     cut_case(&case, cuts);
     true
 }

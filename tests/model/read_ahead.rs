@@ -21,9 +21,10 @@ const SMALL: Limits = Limits { subpages: 1024, planes: 4 };
 fn shape(entry: &Entry, seed: u64) -> Option<Shape> {
     let mut rng = Rng::new(seed, 0xa4ea);
     let drawn = match entry.below {
-        Some(_) => crate::filesystem::draw(entry, &mut rng, 150)?,
-        None => draw(entry.name, &mut rng, SMALL)?,
+        Some(_) => crate::filesystem::draw(entry, &mut rng, 150),
+        None => draw(entry.name, &mut rng, SMALL),
     };
+    let drawn = drawn.ok()?;
     let pages = pick(&mut rng, &["controller.read_ahead=1", "controller.read_ahead=2", "controller.read_ahead=7"]);
     let streams = pick(&mut rng, &["controller.read_streams=1", "controller.read_streams=3"]);
     let acknowledge = pick(&mut rng, &["buffer.ack=program", "buffer.ack=buffer"]);

@@ -15,7 +15,8 @@ use palimpsest_lab::host::fs::layers::ENTRIES;
 use palimpsest_lab::host::request::{Arrivals, Directives, Request, Section, Source};
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::run::precondition::Precondition;
-use palimpsest_lab::run::{Fidelity, Options, Warmup, run};
+use palimpsest_lab::run::states::NotKept;
+use palimpsest_lab::run::{Fidelity, Load, Options, Warmup, run_from};
 use palimpsest_lab::sim::drive::Command;
 use palimpsest_lab::units::Nanos;
 use std::collections::BTreeMap;
@@ -24,7 +25,7 @@ use std::ops::ControlFlow;
 
 /// Bursts of requests with idle time between them, or a queue that is always full.
 struct Bursts {
-    commands: std::vec::IntoIter<Command>,
+    commands: Box<dyn Iterator<Item = Command> + Send>,
     number: u64,
     arrivals: Arrivals,
 }
@@ -51,20 +52,32 @@ impl Source for Bursts {
     }
 }
 
+/// The length of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Length {
+    Short,
+    Long,
+    /// A long run after a run-in, without which a key has no effect.
+    AfterRunIn,
+}
+
 /// A hash of everything that a run shows of the drive of `resolved`, except the configuration; of the error if there is
 /// no result.
-fn shown(resolved: &Resolved, seed: u64, long: bool) -> u64 {
+fn shown(resolved: &Resolved, seed: u64, length: Length) -> u64 {
+    let long = length != Length::Short;
     let mut mix = Mix::new(&resolved.drive, seed);
     let commands = (0..if long { 1500 } else { 260 }).map(|_| mix.draw());
     let commands = planned(&resolved.drive, entry_of(&resolved.drive.ftl.name), commands);
     let arrivals = if seed.is_multiple_of(2) { Arrivals::Open } else { Arrivals::Closed { depth: 8 } };
-    let mut source = Bursts { commands: commands.into_iter(), number: 0, arrivals };
+    let endless = commands.clone().into_iter().cycle();
+    let mut source = Bursts { commands: Box::new(commands.into_iter()), number: 0, arrivals };
+    let mut endless = Bursts { commands: Box::new(endless), number: 0, arrivals };
     let options = Options {
         workload: "bursts".into(),
         precondition: Precondition::parse(if long { "fill:100%,random:3x" } else { "fill:100%,random:0.5x" })
             .expect("a state"),
         requests: None,
-        warmup: Warmup::Requests(0),
+        warmup: if length == Length::AfterRunIn { Warmup::Auto } else { Warmup::Requests(0) },
         fidelity: Fidelity::Timed,
         payload: Payload::Tag,
         seed,
@@ -73,11 +86,15 @@ fn shown(resolved: &Resolved, seed: u64, long: bool) -> u64 {
         strict: false,
     };
     let mut hasher = DefaultHasher::new();
-    match run(resolved, &mut source, &options, &mut |_| ControlFlow::Continue(())) {
+    let load = Load { source: &mut source, endless: Some(&mut endless), until: None };
+    match run_from(resolved, load, &options, &mut |_| ControlFlow::Continue(()), &mut NotKept) {
         Ok(mut outcome) => {
             outcome.summary.config = serde_json::Value::Null;
             outcome.summary.ftl.clear();
-            serde_json::to_string(&outcome.summary).expect("a result is text").hash(&mut hasher);
+            let mut figures = serde_json::to_value(&outcome.summary).expect("a result is text");
+            // Conditions repeat the configuration.
+            figures.as_object_mut().expect("a result is a table").remove("basis");
+            figures.to_string().hash(&mut hasher);
             serde_json::to_string(&outcome.detail).expect("so are series").hash(&mut hasher);
         }
         Err(error) => error.to_string().hash(&mut hasher),
@@ -304,21 +321,21 @@ fn resolved(entry: &Entry, settings: &[String]) -> Option<Resolved> {
     resolve("model.toml", Some(entry.name), settings, &|_| Ok(String::new())).ok()
 }
 
-/// Results of runs of one layer, by settings; whether the runs are long, and their seed.
+/// Results of runs of one layer, by their length, seed and settings.
 #[derive(Default)]
-struct Runs(BTreeMap<(bool, u64, Vec<String>), Option<u64>>);
+struct Runs(BTreeMap<(Length, u64, Vec<String>), Option<u64>>);
 
 impl Runs {
-    fn of(&mut self, entry: &Entry, settings: &[String], long: bool, seed: u64) -> Option<u64> {
+    fn of(&mut self, entry: &Entry, settings: &[String], length: Length, seed: u64) -> Option<u64> {
         let mut sorted = settings.to_vec();
         sorted.sort();
-        let run = || resolved(entry, settings).map(|drive| shown(&drive, seed, long));
-        *self.0.entry((long, seed, sorted)).or_insert_with(run)
+        let run = || resolved(entry, settings).map(|drive| shown(&drive, seed, length));
+        *self.0.entry((length, seed, sorted)).or_insert_with(run)
     }
 
     /// A value of `key` that makes a difference on the drive of `scene`; `None` if there is none.
-    fn difference(&mut self, entry: &Entry, scene: &[String], key: &Known, long: bool) -> Option<String> {
-        self.difference_of(entry, scene, key, long, usize::MAX)
+    fn difference(&mut self, entry: &Entry, scene: &[String], key: &Known, length: Length) -> Option<String> {
+        self.difference_of(entry, scene, key, length, usize::MAX)
     }
 
     /// As [`Self::difference`], of the first `most` values.
@@ -327,14 +344,14 @@ impl Runs {
         entry: &Entry,
         scene: &[String],
         key: &Known,
-        long: bool,
+        length: Length,
         most: usize,
     ) -> Option<String> {
         values(key).into_iter().take(most).find(|value| {
             let changed = with(scene, &[&format!("{}={value}", key.name)]);
             [0, 1].into_iter().any(|seed| {
-                let after = self.of(entry, &changed, long, seed);
-                after.is_some() && after != self.of(entry, scene, long, seed)
+                let after = self.of(entry, &changed, length, seed);
+                after.is_some() && after != self.of(entry, scene, length, seed)
             })
         })
     }
@@ -364,13 +381,14 @@ fn verdict(runs: &mut Runs, entry: &Entry, key: &Known, most: usize) -> std::res
     let scenes = scenes(entry, key);
     let mut possible = Vec::new();
     for scene in scenes.iter().filter(|scene| has_choice(entry, scene, key)) {
-        if runs.difference(entry, scene, key, false).is_some() {
+        if runs.difference(entry, scene, key, Length::Short).is_some() {
             return Ok(true);
         }
         possible.push(scene);
     }
     if !possible.is_empty() {
-        return match possible.iter().any(|scene| runs.difference(entry, scene, key, true).is_some()) {
+        let longer = if key.name == "buffer.start" { Length::AfterRunIn } else { Length::Long };
+        return match possible.iter().any(|scene| runs.difference(entry, scene, key, longer).is_some()) {
             true => Ok(true),
             false => Err(format!("{}: {} is accepted, and makes no difference", entry.name, key.name)),
         };
@@ -381,7 +399,7 @@ fn verdict(runs: &mut Runs, entry: &Entry, key: &Known, most: usize) -> std::res
     let mut others: Vec<Vec<String>> = of_key.map(|(_, more)| with(&base, more)).collect();
     others.push(base);
     let refused = others.iter().filter(|scene| says(entry, scene, key) == Some(false));
-    match refused.filter_map(|scene| runs.difference_of(entry, scene, key, false, most)).next() {
+    match refused.filter_map(|scene| runs.difference_of(entry, scene, key, Length::Short, most)).next() {
         Some(value) => Err(format!("{}: {} = {value} is refused, and makes a difference", entry.name, key.name)),
         None => Ok(false),
     }

@@ -1,7 +1,7 @@
 //! Whole runs as a user makes them: laws that the figures of every run obey, and a check of every layer on every
 //! preset.
 
-use crate::drives::{Limits, Shape, draw, pick, with};
+use crate::drives::{Limits, draw, pick, with};
 use crate::harness::{for_each_seed_of, note};
 use crate::workload::Mix;
 use palimpsest_lab::config::{resolve, ssd_presets};
@@ -144,11 +144,11 @@ fn hold(outcome: &Outcome, timed: bool) {
 /// A run of a random drive, with power cuts where that is possible.
 pub fn lawful(entry: &'static Entry, seed: u64) -> bool {
     let mut rng = Rng::new(seed, 0x1a35);
-    let shape: Option<Shape> = match entry.below {
+    let shape = match entry.below {
         Some(_) => crate::filesystem::draw(entry, &mut rng, 120),
         None => draw(entry.name, &mut rng, Limits { subpages: 1024, planes: 4 }),
     };
-    let Some(shape) = shape else { return false };
+    let Ok(shape) = shape else { return false };
     let mut settings = with(&shape.settings, &["part.e_read=1uJ", "part.e_program=7uJ", "part.e_erase=20uJ"]);
     if rng.below(2) == 0 {
         settings = with(&settings, &["ftl.checkpoint=64KiB"]);

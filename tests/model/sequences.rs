@@ -9,14 +9,14 @@ use palimpsest_lab::rng::Rng;
 
 fn counted(entry: &'static Entry, seed: u64, limits: Limits, payload: Payload, check_every: usize) -> bool {
     let mut rng = Rng::new(seed, 0xd81e);
-    let Some(shape) = draw(entry.name, &mut rng, limits) else { return false };
+    let Ok(shape) = draw(entry.name, &mut rng, limits) else { return false };
     count_requests(&shape, entry, seed, payload, check_every);
     true
 }
 
 fn timed(entry: &'static Entry, seed: u64, payload: Payload) -> bool {
     let mut rng = Rng::new(seed, 0x71e);
-    let Some(shape) = draw(entry.name, &mut rng, SMALL) else { return false };
+    let Ok(shape) = draw(entry.name, &mut rng, SMALL) else { return false };
     time_requests(&shape, entry, seed, payload, &mut rng);
     true
 }

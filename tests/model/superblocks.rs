@@ -54,10 +54,10 @@ pub fn draw_striped(entry: &'static Entry, rng: &mut Rng, settings: &[String]) -
     let without = ["ftl.checkpoint=0B", "ecc.strength=0", "ftl.patrol=0ns"].map(String::from);
     let own: Vec<&str> = settings.iter().map(String::as_str).collect();
     if !entry.is_file_system() {
-        return draw_with(entry.name, rng, Limits { subpages: 2048, planes: 8 }, &own);
+        return draw_with(entry.name, rng, Limits { subpages: 2048, planes: 8 }, &own).ok();
     }
     let settings = with(&without, &own);
-    filesystem::draw_with(entry, rng, 200, &settings.iter().map(String::as_str).collect::<Vec<_>>())
+    filesystem::draw_with(entry, rng, 200, &settings.iter().map(String::as_str).collect::<Vec<_>>()).ok()
 }
 
 pub fn life(entry: &'static Entry, seed: u64) -> bool {

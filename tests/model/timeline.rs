@@ -112,7 +112,7 @@ fn waits_belong_to_the_work_that_held_the_die() {
 /// A filled drive under 120 random requests, with a timeline of `window` or none; `None` where the seed draws no drive.
 fn run(entry: &'static Entry, seed: u64, window: Option<Window>) -> Option<Model> {
     let mut rng = palimpsest_lab::rng::Rng::new(seed, 0x71e1);
-    let Shape { drive, settings } = draw(entry.name, &mut rng, Limits { subpages: 1200, planes: 4 })?;
+    let Shape { drive, settings } = draw(entry.name, &mut rng, Limits { subpages: 1200, planes: 4 }).ok()?;
     note(&settings);
     let mut model = Model::new(&Shape { drive, settings }, entry, Payload::Tag, seed);
     let page = u64::from(model.config.geometry.page_bytes()) / 512;

@@ -30,7 +30,7 @@ pub fn whole_run(entry: &'static Entry, seed: u64) -> bool {
         Some(_) => crate::filesystem::draw(entry, &mut rng, 120),
         None => draw(entry.name, &mut rng, Limits { subpages: 512, planes: 4 }),
     };
-    let Some(mut shape) = shape else { return false };
+    let Ok(mut shape) = shape else { return false };
     let cut = 1 + rng.below(2 * shape.drive.geometry.pages());
     shape.settings.push(format!("faults.power_cut_at={cut}"));
     match run_whole(entry, &shape, seed, Fidelity::Count, "none") {
@@ -93,7 +93,7 @@ pub fn whole_run_with_cuts_after(entry: &'static Entry, seed: u64, least: u64, m
         Some(_) => crate::filesystem::draw(entry, &mut rng, 150),
         None => small(entry, seed),
     };
-    let Some(mut shape) = shape else { return false };
+    let Ok(mut shape) = shape else { return false };
     if entry.below.is_none() {
         // Each cut spoils a page or more.
         let reserved = (entry.reserved)(&shape.drive.ftl, &shape.drive.geometry);

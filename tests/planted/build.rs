@@ -60,20 +60,59 @@ const FAULTS: &[(&str, &str, &str)] = &[
     ("wrong-index", "&mut data[(piece.lsn % self.shape.subpages_per_page) as usize]", "&mut data[piece.lsn as usize]"),
 ];
 
+/// A fault of several changes: name, and each text in the layer with the text instead.
+type Changes = (&'static str, &'static [(&'static str, &'static str)]);
+
+/// Faults that only some shapes have: a page that cleaning loses.
+const OF_SHAPES: &[Changes] = &[
+    ("lost-of-planes", &[(MOVES, "if self.shape.planes_per_die > 3 && ppn % 4 == 3 { continue };\n")]),
+    // A segment of several planes is a setting of the layer, off by default.
+    (
+        "lost-in-segment",
+        &[
+            (MOVES, "if self.planes > 1 && ppn % 4 == 3 { continue };\n"),
+            ("    reserve: u32,", "    planes: u32,\n    reserve: u32,"),
+            (
+                "            reserve: (f64",
+                "            planes: RingSettings::new(&blueprint.settings).planes,\n            reserve: (f64",
+            ),
+            (
+                "    group KEYS {",
+                "    group KEYS {\n        /// planes of a segment\n        planes: u32 = \"ring.planes\", \
+                 Count { min: 1, max: 4 }, \"1\";",
+            ),
+        ],
+    ),
+];
+
+/// Before this text, a page may be left out of cleaning.
+const MOVES: &str = "            let Some(lpn) = self.holds(io.nand(), ppn).filter(|&lpn| self.map[lpn] == ppn) else";
+
 fn main() {
     let source = Path::new("../../examples/ring/src/ring.rs");
     println!("cargo::rerun-if-changed={}", source.display());
     let layer = fs::read_to_string(source).expect("the layer");
     let mut all = String::new();
-    let none = [("ring", "", "")];
-    for (name, before, after) in none.iter().chain(FAULTS) {
-        assert!(before.is_empty() || layer.matches(before).count() == 1, "{name}: the layer has changed");
-        let changed = if before.is_empty() { layer.clone() } else { layer.replace(before, after) };
+    let single = FAULTS.iter().map(|&(name, before, after)| (name, vec![(before, after.to_owned())]));
+    let of_shapes = OF_SHAPES.iter().map(|(name, changes)| {
+        let whole = |&(before, after): &(&'static str, &str)| match before {
+            MOVES => (before, format!("{after}{before}")),
+            _ => (before, after.to_owned()),
+        };
+        (*name, changes.iter().map(whole).collect())
+    });
+    let all_faults: Vec<(&str, Vec<(&str, String)>)> =
+        [("ring", Vec::new())].into_iter().chain(single).chain(of_shapes).collect();
+    for (name, changes) in &all_faults {
+        let changed = changes.iter().fold(layer.clone(), |layer, (before, after)| {
+            assert!(layer.matches(before).count() == 1, "{name}: the layer has changed: {before}");
+            layer.replace(before, after)
+        });
         let changed = changed.replace("\"ring", &format!("\"{name}"));
         let lines: Vec<&str> = changed.lines().filter(|line| !line.starts_with("//!")).collect();
         writeln!(all, "mod {} {{\n{}\n}}", name.replace('-', "_"), lines.join("\n")).expect("a text");
     }
-    let entries = none.iter().chain(FAULTS).map(|(name, ..)| format!("{}::ENTRY", name.replace('-', "_")));
+    let entries = all_faults.iter().map(|(name, _)| format!("{}::ENTRY", name.replace('-', "_")));
     let entries: Vec<String> = entries.collect();
     writeln!(all, "static LAYERS: &[palimpsest_lab::ftl::Entry] = &[{}];", entries.join(", ")).expect("a text");
     let folder = env::var_os("OUT_DIR").expect("a folder");

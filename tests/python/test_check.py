@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -19,17 +20,111 @@ from palimpsest.checking import check_layer
 
 CONTRACT = pytest.mark.contract
 UNIT = pytest.mark.unit
+PROGRESS = r"\S+ (check|shrink): .*\n"
 EXAMPLE = ROOT / "examples" / "python" / "ring.py"
 
 
 @CONTRACT
 def test_a_layer_passes_with_a_table(palimpsest: Command) -> None:
-    done = palimpsest("check", "page", "--seconds", "3")
-    assert (done.returncode, done.stderr) == (0, "")
+    done = palimpsest("check", "page", "--cases", "1")
+    assert (done.returncode, re.sub(PROGRESS, "", done.stderr)) == (0, "")
     lines = done.stdout.splitlines()
     assert lines[0].split() == ["kind", "cases", "requests", "power", "cuts"]
     assert lines[1].startswith("counted ")
-    assert lines[-1] == "page passed, seed 1"
+    assert lines[-2].startswith("no drive had: ")
+    assert lines[-1] == "page passed: 1 case of each of 17 kinds, seed 1"
+
+
+@CONTRACT
+def test_a_limit_of_time_says_which_kinds_are_left(palimpsest: Command) -> None:
+    done = palimpsest("check", "page", "--seconds", "1", "--cases", "1e6", "--json")
+    assert done.returncode == 3
+    found = json.loads(done.stdout)
+    assert (found["verdict"], found["broken"]) == ("passed in part", None)
+    assert all(row["expected"] == 1_000_000 > row["cases"] for row in found["rows"])
+    done = palimpsest("check", "page", "--seconds", "1", "--cases", "1e6")
+    assert done.returncode == 3
+    *_, part, command = done.stdout.splitlines()
+    ended = "the time ended before all cases: counted [0-9]+ of 1,000,000, timed .*"
+    said = rf"page passed in part \(0 of 17 kinds\), seed 1; {ended}"
+    assert re.fullmatch(said, part)
+    assert command == "all cases: palimpsest check page --seed 1"
+
+
+@CONTRACT
+def test_a_kind_without_support_has_a_reason(palimpsest: Command) -> None:
+    done = palimpsest("check", "mga", "--cases", "1")
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert [line.split() for line in lines if line.startswith("parity ")] == [["parity", *"---", "not", "supported"]]
+    assert "no case of parity: the layer takes no parity across dies" in lines
+    assert re.search(r"\nmga passed: 1 case of each of 1[0-6] kinds, seed 1\n$", done.stdout)
+
+
+@CONTRACT
+def test_a_check_on_the_shape_of_a_drive(palimpsest: Command, tmp_path: Path) -> None:
+    done = palimpsest("check", "page", "--ssd", "mga-8k", "--cases", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    settings, changes = found["ssd"]["settings"], {each["key"]: each for each in found["ssd"]["changes"]}
+    assert {"ssd.planes_per_die=2", "part.page_size=8KiB", "part.nop=4"} <= set(settings)
+    assert changes["ssd.channels"]["given"] == "8"
+    assert "part.pages_per_block" in changes
+    assert not any(drive["dimension"] in ("planes of a die", "channels") for drive in found["drives"])
+    (tmp_path / "mine.toml").write_text('base = "mga-8k"\n[ssd]\nplanes_per_die = 4\n', encoding="utf-8")
+    done = palimpsest("check", "page", "--ssd", "mine.toml", "--case", "counted:0", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+@CONTRACT
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="a system that keeps processes on a core")
+def test_a_busy_machine_changes_nothing(tmp_path: Path) -> None:
+    """A call takes a fifth of a second of work: some eight seconds beside 40 busy processes on its core."""
+    slow = (
+        "        self.calls = getattr(self, 'calls', 0) + 1\n"
+        "        end = time.thread_time() + 0.2\n"
+        "        while self.calls == 7 and time.thread_time() < end: pass\n"
+    )
+    layer = _layer(tmp_path, WRITE, "        import time\n" + slow + WRITE)
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    busy = []
+    try:
+        rest = [check_layer(layer, case="counted:0", patience=2), check_layer("page", cases=1)]
+        busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(40)]
+        begin = time.monotonic()
+        loaded = [check_layer(layer, case="counted:0", patience=2), check_layer("page", cases=1)]
+        assert time.monotonic() - begin > 10
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+        os.sched_setaffinity(0, cores)
+    assert loaded == rest
+    assert [found["verdict"] for found in loaded] == ["passed", "passed"]
+    assert loaded[0]["cases_digest"] != loaded[1]["cases_digest"]
+
+
+@CONTRACT
+def test_a_page_lost_in_segments_of_several_planes_is_found(palimpsest: Command, tmp_path: Path) -> None:
+    """Segments are a setting of the layer, off by default."""
+    text = EXAMPLE.read_text(encoding="utf-8")
+    changes = (
+        ("    keys = {", '    keys = {"ring.planes": Key(1, "planes of a segment", least=1, most=4), '),
+        (
+            "        pages, units, moved = pages[valid]",
+            '        valid[-1] &= io.settings["ring.planes"] == 1\n        pages, units, moved = pages[valid]',
+        ),
+    )
+    for before, after in changes:
+        assert text.count(before) == 1
+        text = text.replace(before, after)
+    (tmp_path / "mine.py").write_text(text, encoding="utf-8")
+    done = palimpsest("check", "mine.py:Ring", "--json", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    found = json.loads(done.stdout)
+    assert found["verdict"] == "failed"
+    assert re.search(r"ring.planes=[24]", " ".join(found["broken"]["settings"]))
 
 
 @CONTRACT
@@ -40,7 +135,8 @@ def test_one_case_repeats(palimpsest: Command) -> None:
     assert (found["layer"], found["seed"], found["broken"]) == ("subpage", 1, None)
     rows = {row["kind"]: row for row in found["rows"] if row["cases"]}
     assert set(rows) == {"cuts"}
-    assert 50 < rows["cuts"]["cuts"] < rows["cuts"]["cases"]
+    assert 50 < rows["cuts"]["cuts"] < rows["cuts"]["runs"]
+    assert (rows["cuts"]["cases"], rows["cuts"]["expected"], found["verdict"]) == (1, 1, "passed")
 
 
 @CONTRACT
@@ -52,6 +148,9 @@ def test_one_case_repeats(palimpsest: Command) -> None:
         (["page", "--set", "ftl.victm=fifo"], "error: --set ftl.victm=fifo: unknown key"),
         (["page", "--set", "ftl.victim=fiffo"], "error: --set ftl.victim=fiffo: "),
         (["page", "--seconds", "none"], "error: --seconds: not a number; expected one such as"),
+        (["page", "--cases", "0"], "error: --cases: expected a number from 1 to 2^63 - 1, found '0'"),
+        (["page", "--cases", "2", "--case", "cuts:1"], "error: --cases: --case runs one case; expected one of them"),
+        (["page", "--ssd", "mga-9k"], 'error: --ssd mga-9k: no SSD is called "mga-9k"; did you mean mga-8k or '),
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else "",
 )
@@ -120,7 +219,7 @@ def test_a_fault_in_a_layer_in_python_is_found(palimpsest: Command, tmp_path: Pa
     (tmp_path / "mine.py").write_text(layer.replace(before, after), encoding="utf-8")
     done = palimpsest("check", "mine.py:Ring", "--json", cwd=tmp_path)
     # On a slow machine the check also prints its progress.
-    assert (done.returncode, re.sub(r"mine.py:Ring .*requests.*\n", "", done.stderr)) == (1, "")
+    assert (done.returncode, re.sub(PROGRESS, "", done.stderr)) == (1, "")
     broken = json.loads(done.stdout)["broken"]
     assert 0 < broken["shortest"] <= LONGEST, broken
     assert len(broken["history"]) >= broken["shortest"]
@@ -180,7 +279,7 @@ WRITE = "        for unit in units:\n            self.make_room(io)\n"
 def test_an_endless_call_is_a_failure_with_its_history(tmp_path: Path, kind: str) -> None:
     body = f"        self.calls = getattr(self, 'calls', 0) + 1\n        if self.calls == 7:\n{HANGS[kind]}"
     begin = time.monotonic()
-    found = check_layer(_layer(tmp_path, WRITE, body + WRITE), seconds=5, patience=3)
+    found = check_layer(_layer(tmp_path, WRITE, body + WRITE), patience=3)
     assert time.monotonic() - begin < 60
     broken = found["broken"]
     assert broken["case"] == "counted:0"
@@ -193,7 +292,7 @@ def test_an_endless_call_is_a_failure_with_its_history(tmp_path: Path, kind: str
 @CONTRACT
 def test_a_call_that_takes_all_memory_is_a_failure(tmp_path: Path) -> None:
     body = "        while True: self.map = np.concatenate([self.map, np.ones(1 << 26)])\n"
-    broken = check_layer(_layer(tmp_path, WRITE, body + WRITE), seconds=5, patience=300)["broken"]
+    broken = check_layer(_layer(tmp_path, WRITE, body + WRITE), patience=300)["broken"]
     assert re.search(r": the layer has taken \d GiB and not returned; expected a call that ends$", broken["message"])
 
 

@@ -37,7 +37,7 @@ def test_it_is_listed_with_its_key(site: list[Path]) -> None:
 
 
 def test_it_is_checked(site: list[Path]) -> None:
-    checked = json.loads(said(command(site, "check", "ring", "--seconds=3", "--json")))
+    checked = json.loads(said(command(site, "check", "ring", "--cases=2", "--json")))
     assert checked["broken"] is None
     assert sum(row["cuts"] for row in checked["rows"]) > 100
 
@@ -51,7 +51,7 @@ def test_its_check_refuses_like_any_other(site: list[Path]) -> None:
     unknown = command(site, "run", *SMALL, "--ftl=ring", "--set=ring.reserv=2")
     assert "did you mean ring.reserve?" in unknown.stderr
     unused = command(site, "run", *SMALL, *WORKLOAD, *OF_PAGE, "--ftl=page", "--set=ring.reserve=200%")
-    expected = "page does not read ring.reserve; expected one of ring, or no ring.reserve"
+    expected = "page does not read ring.reserve; expected no ring.reserve"
     assert unused.stderr == f"error: --set ring.reserve=200%: {expected}\n"
 
 
@@ -101,7 +101,7 @@ def tutorial() -> tuple[list[tuple[str, str]], list[str]]:
 def test_the_tutorial_changes_what_is_there() -> None:
     example = (ROOT / "examples" / "ring" / "src" / "ring.rs").read_text(encoding="utf-8")
     changes, _ = tutorial()
-    assert len(changes) == 2
+    assert len(changes) == 1
     assert all(example.count(before) == 1 for before, _ in changes)
 
 

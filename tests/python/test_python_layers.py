@@ -191,7 +191,7 @@ def test_keys_of_a_class_belong_to_its_runs_alone(palimpsest: Command) -> None:
     assert "[ring]" not in ps.Ssd("mga-8k", ftl="page").config
     refused = palimpsest("run", *drive, f"--ftl={EXAMPLE}:Ring", "--set=ring.reserve=50%")
     assert refused.returncode == 2
-    assert "ring.reserve = 50%: expected 100% or more" in refused.stderr
+    assert 'ring.reserve = 50%: expected ring.reserve = "150%" (100% or more)' in refused.stderr
     assert (
         "did you mean ring.reserve?" in palimpsest("run", *drive, f"--ftl={EXAMPLE}:Ring", "--set=ring.reserv=2").stderr
     )

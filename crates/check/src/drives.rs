@@ -10,6 +10,12 @@ use palimpsest_lab::nand::part::ReadMode;
 use palimpsest_lab::plan::checkpoint::Contents;
 use palimpsest_lab::rng::Rng;
 
+/// Blocks of a plane at most, where the over-provisioning is given.
+pub const MOST_BLOCKS: u64 = 24;
+
+/// A drawn value, or why the layer or the configuration refuses the draw.
+pub type Drawn<T> = Result<T, String>;
+
 /// A drive and its settings, for messages.
 #[derive(Clone)]
 pub struct Shape {
@@ -31,7 +37,7 @@ pub fn pick<T: Copy>(rng: &mut Rng, choices: &[T]) -> T {
 }
 
 /// The drive that `settings` describe, or why there is none.
-pub fn build(ftl: &str, settings: &[String]) -> Result<Shape, String> {
+pub fn build(ftl: &str, settings: &[String]) -> Drawn<Shape> {
     let resolved = resolve("model.toml", Some(ftl), settings, &|_| Ok(String::new()));
     let drive = resolved.map_err(|error| error.to_string())?.drive;
     Ok(Shape { drive, settings: settings.to_vec() })
@@ -39,7 +45,7 @@ pub fn build(ftl: &str, settings: &[String]) -> Result<Shape, String> {
 
 /// `settings` with `blocks` in a plane, of which `spare` are spare when the drive is full. Adds the blocks that the
 /// layer reserves.
-pub fn build_with_spare(ftl: &str, settings: &[String], blocks: u64, spare: u64) -> Result<Shape, String> {
+pub fn build_with_spare(ftl: &str, settings: &[String], blocks: u64, spare: u64) -> Drawn<Shape> {
     let sized = |more: u64| {
         let over_provisioning = ((spare + more) as f64 / (blocks - spare) as f64 * 1e7).ceil() / 1e5;
         let blocks = format!("ssd.blocks_per_plane={}", blocks + more);
@@ -70,6 +76,39 @@ pub fn build_with_spare(ftl: &str, settings: &[String], blocks: u64, spare: u64)
     }
 }
 
+/// As [`build_with_spare`] of `settings` changed by `more`, unless `more` fixes the blocks of a plane or the
+/// over-provisioning: then the drive has these.
+pub fn build_in(ftl: &str, settings: &[String], more: &[&str], blocks: u64, spare: u64) -> Drawn<Shape> {
+    let all = with(settings, more);
+    let fixed = |key: &str| more.iter().rev().find_map(|setting| setting.strip_prefix(key)?.strip_prefix('='));
+    match (fixed("ssd.blocks_per_plane"), fixed("ssd.over_provisioning")) {
+        (None, None) => build_with_spare(ftl, &all, blocks, spare),
+        (Some(blocks), None) => match blocks.parse() {
+            Ok(blocks) if blocks > spare => build_with_spare(ftl, &all, blocks, spare),
+            _ => Err(format!("ssd.blocks_per_plane = {blocks}: expected more than {spare}, the spare blocks")),
+        },
+        (Some(_), Some(_)) => build(ftl, &all),
+        (None, Some(_)) => {
+            // The fewest blocks of which the over-provisioning leaves the layer enough.
+            let sized = |blocks: u64| build(ftl, &with(&all, &[&format!("ssd.blocks_per_plane={blocks}")]));
+            let enough = |shape: &Shape| {
+                let geometry = &shape.drive.geometry;
+                let least = spare * u64::from(geometry.pages_per_block * geometry.planes());
+                geometry.pages() - shape.drive.logical_pages() >= least
+            };
+            let mut refusal = format!("the over-provisioning leaves no {spare} spare blocks of {MOST_BLOCKS} a plane");
+            for blocks in spare + 1..=MOST_BLOCKS {
+                match sized(blocks) {
+                    Ok(shape) if enough(&shape) => return Ok(shape),
+                    Ok(_) => {}
+                    Err(error) => refusal = error,
+                }
+            }
+            Err(refusal)
+        }
+    }
+}
+
 /// Settings of a small plain drive, a base for later changes.
 pub fn plain(channels: u32, blocks: u32, pages: u32, subpages: u32) -> Vec<String> {
     let page_bytes = subpages * 4096;
@@ -90,7 +129,7 @@ pub fn plain(channels: u32, blocks: u32, pages: u32, subpages: u32) -> Vec<Strin
     .into()
 }
 
-/// `base` with `changes`: the later setting of a key counts.
+/// `base` with `changes`, which name each key once: the later setting of a key counts.
 pub fn with(base: &[String], changes: &[&str]) -> Vec<String> {
     let key = |setting: &str| setting.split('=').next().unwrap_or_default().to_owned();
     let changed: Vec<String> = changes.iter().map(|change| key(change)).collect();
@@ -98,13 +137,19 @@ pub fn with(base: &[String], changes: &[&str]) -> Vec<String> {
     kept.chain(changes.iter().map(|&change| change.to_owned())).collect()
 }
 
-/// Draws a drive. `None` if the layer or the configuration rejects the settings.
-pub fn draw(ftl: &str, rng: &mut Rng, limits: Limits) -> Option<Shape> {
+/// Draws a drive.
+///
+/// # Errors
+/// The reason why the layer or the configuration refuses the settings.
+pub fn draw(ftl: &str, rng: &mut Rng, limits: Limits) -> Drawn<Shape> {
     draw_with(ftl, rng, limits, &[])
 }
 
 /// As [`draw`], with `more` settings.
-pub fn draw_with(ftl: &str, rng: &mut Rng, limits: Limits, more: &[&str]) -> Option<Shape> {
+///
+/// # Errors
+/// As [`draw`].
+pub fn draw_with(ftl: &str, rng: &mut Rng, limits: Limits, more: &[&str]) -> Drawn<Shape> {
     let mut settings = Vec::new();
     let mut set = |key: &str, value: String| settings.push(format!("{key}={value}"));
     let (channels, chips, dies, planes) = topology(rng, limits.planes);
@@ -135,9 +180,9 @@ pub fn draw_with(ftl: &str, rng: &mut Rng, limits: Limits, more: &[&str]) -> Opt
     // Namespaces with dies of their own only where `more` leaves room for them.
     let built = |apart: bool| {
         let settings = with_controller(entry, &settings, apart);
-        build_with_spare(ftl, &with(&settings, more), blocks, spare).ok()
+        build_in(ftl, &settings, more, blocks, spare)
     };
-    built(true).or_else(|| built(false))
+    built(true).or_else(|_| built(false))
 }
 
 /// `settings` with a pace of collection. Some drives also get a controller that takes time, a volatile buffer,

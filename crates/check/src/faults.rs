@@ -1,12 +1,12 @@
 //! Drives with failing programs, erases and reads.
 
-use crate::drives::{Limits, Shape, build, cells, with};
+use crate::drives::{Drawn, Limits, Shape, build, cells, with};
 use crate::file_systems::any_shape;
 use palimpsest_lab::ftl::Entry;
 use palimpsest_lab::rng::Rng;
 
 /// A drive on which programs, erases and reads fail, and blocks are bad from the beginning.
-pub fn with_faults(entry: &'static Entry, seed: u64, limits: Limits, more: &[&str]) -> Option<Shape> {
+pub fn with_faults(entry: &'static Entry, seed: u64, limits: Limits, more: &[&str]) -> Drawn<Shape> {
     let mut rng = Rng::new(seed, 0xfa01);
     let mut shape = any_shape(entry, &mut rng, limits, more)?;
     let mut rate = || ["0%", "0.1%", "0.3%", "1%"][rng.below(4) as usize];
@@ -14,7 +14,7 @@ pub fn with_faults(entry: &'static Entry, seed: u64, limits: Limits, more: &[&st
         shape.settings.push(format!("faults.{key}={}", rate()));
     }
     shape.settings.push(format!("faults.initial_bad={}", ["0%", "1%", "3%"][(seed % 3) as usize]));
-    build(entry.name, &shape.settings).ok()
+    build(entry.name, &shape.settings)
 }
 
 /// `settings` with bit errors that grow with the reads of a block, and on some drives with age and by stacked layers:

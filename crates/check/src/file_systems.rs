@@ -1,11 +1,11 @@
 //! Small drives for file systems as layers, drawn from a seed.
 
-use crate::drives::{self, Limits, Shape, build, cells, of_layer, pick, plain, with};
+use crate::drives::{self, Drawn, Limits, Shape, build, cells, of_layer, pick, plain, with};
 use palimpsest_lab::ftl::Entry;
 use palimpsest_lab::rng::Rng;
 
 /// A drive of any shape for any layer; `limits` do not apply to file systems.
-pub fn any_shape(entry: &Entry, rng: &mut Rng, limits: Limits, more: &[&str]) -> Option<Shape> {
+pub fn any_shape(entry: &Entry, rng: &mut Rng, limits: Limits, more: &[&str]) -> Drawn<Shape> {
     match entry.below {
         Some(_) => draw_with(entry, rng, 120, more),
         None => drives::draw_with(entry.name, rng, limits, more),
@@ -13,12 +13,12 @@ pub fn any_shape(entry: &Entry, rng: &mut Rng, limits: Limits, more: &[&str]) ->
 }
 
 /// A drive for a file system: about `blocks` blocks, of which the smaller part is logical space.
-pub fn draw(entry: &Entry, rng: &mut Rng, blocks: u64) -> Option<Shape> {
+pub fn draw(entry: &Entry, rng: &mut Rng, blocks: u64) -> Drawn<Shape> {
     draw_with(entry, rng, blocks, &[])
 }
 
 /// As [`draw`], with `more` settings.
-pub fn draw_with(entry: &Entry, rng: &mut Rng, blocks: u64, more: &[&str]) -> Option<Shape> {
+pub fn draw_with(entry: &Entry, rng: &mut Rng, blocks: u64, more: &[&str]) -> Drawn<Shape> {
     let (channels, dies, planes) = pick(rng, &[(1, 1, 1), (2, 1, 1), (2, 1, 2), (4, 1, 1), (2, 2, 1), (8, 1, 1)]);
     let subpages = pick(rng, &[1u32, 1, 2, 4]);
     let subpages = subpages.max(entry.least_subpages());
@@ -40,7 +40,7 @@ pub fn draw_with(entry: &Entry, rng: &mut Rng, blocks: u64, more: &[&str]) -> Op
     let drawn = draw_below(entry, rng, &settings);
     // Another source of random numbers, so that the drives of each seed stay as they were.
     let features = features(entry, &mut Rng::new(rng.clone().next_u64(), 0xfea7));
-    build(entry.name, &with(&with(&drawn, &features), more)).ok()
+    build(entry.name, &with(&with(&drawn, &features), more))
 }
 
 /// Features of the controller and of the part that some drives have.

@@ -1,7 +1,7 @@
 //! Runs whose host is idle between groups of requests, when the layer collects and the drive patrols; with power cuts
 //! on some drives. Every read is verified, and the times too.
 
-use crate::drives::{Limits, Shape, build, draw, with};
+use crate::drives::{Drawn, Limits, Shape, build, draw, with};
 use crate::file_systems;
 use crate::story;
 use crate::workload::{Mix, fill, sweep};
@@ -47,17 +47,20 @@ impl Source for Grouped {
 
 /// A drive with background collection, `more` settings, and on odd seeds power cuts; and the operations between two
 /// cuts.
-pub fn draw_idle(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<(Shape, u32)> {
+///
+/// # Errors
+/// The reason why there is no such drive.
+pub fn draw_idle(entry: &'static Entry, seed: u64, more: &[&str]) -> Drawn<(Shape, u32)> {
     let mut rng = Rng::new(seed, 0xba5e);
     let shape = match entry.below {
         Some(_) => file_systems::draw(entry, &mut rng, 120)?,
         None => draw(entry.name, &mut rng, Limits { subpages: 512, planes: 4 })?,
     };
-    let mut changes =
-        vec!["ftl.gc_background=true", "ftl.gc_idle=1ms", "ftl.gc_start=1 blocks", "ftl.gc_stop=2 blocks"];
+    let mut changes = vec!["ftl.gc_background=true", "ftl.gc_idle=1ms", "ftl.gc_start=1 blocks"];
     // Some drives collect one block at a time for the host, and more while idle.
-    if seed.is_multiple_of(3) {
-        changes.extend(["ftl.gc_stop=1 blocks", "ftl.gc_idle_stop=2 blocks"]);
+    match seed.is_multiple_of(3) {
+        true => changes.extend(["ftl.gc_stop=1 blocks", "ftl.gc_idle_stop=2 blocks"]),
+        false => changes.push("ftl.gc_stop=2 blocks"),
     }
     // Four requests must end between two cuts, or the run repeats forever: reads run first, and alone they change
     // nothing. Four requests may copy two blocks each, with copies of paired pages, and copy every block if victims
@@ -69,7 +72,7 @@ pub fn draw_idle(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<(Sha
     let cuts = format!("faults.power_cuts=every:{apart}");
     changes.extend((seed % 2 == 1).then_some(cuts.as_str()));
     let changed = with(&with(&shape.settings, &changes), more);
-    Some((build(entry.name, &changed).ok()?, apart))
+    Ok((build(entry.name, &changed)?, apart))
 }
 
 /// A full drive, requests of all kinds, and reads of everything.

@@ -9,7 +9,7 @@ use palimpsest_lab::host::request::{Arrivals, Request, Source};
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::run::precondition::Precondition;
 use palimpsest_lab::run::states::{Key, States, key};
-use palimpsest_lab::run::{Fidelity, Options, Warmup, run_from};
+use palimpsest_lab::run::{Fidelity, Load, Options, Warmup, run_from};
 use palimpsest_lab::sim::drive::Command;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -88,7 +88,8 @@ pub fn compare(entry: &Entry, shape: &Shape, commands: &[Command], seed: u64) ->
             story::call();
             ControlFlow::Continue(())
         };
-        let outcome = run_from(&resolved, &mut source, &options, &mut watch, &mut memory);
+        let load = Load { source: &mut source, endless: None, until: None };
+        let outcome = run_from(&resolved, load, &options, &mut watch, &mut memory);
         let summary = outcome.unwrap_or_else(|error| panic!("{error}")).summary;
         serde_json::to_string(&summary).expect("a result can be printed")
     };

@@ -1,7 +1,7 @@
 //! The kinds of cases: how each draws a drive and requests, and where the power fails. One line of [`KINDS`] is one row
 //! of the table that `palimpsest check` prints.
 
-use crate::drives::{Limits, Shape, build, cells, pick, with};
+use crate::drives::{Drawn, Limits, Shape, build, cells, pick, with};
 use crate::faults::{with_faults, with_read_errors};
 use crate::file_systems::any_shape;
 use crate::idle;
@@ -29,8 +29,9 @@ pub struct Kind {
     pub name: &'static str,
     /// The cases in words.
     pub about: &'static str,
-    /// The case of a seed with these settings; `None` if the layer does not support the drawn drive.
-    pub draw: fn(&'static Entry, u64, &[&str]) -> Option<Trial>,
+    /// The case of a seed with these settings; or why the layer does not support the
+    /// drawn drive.
+    pub draw: fn(&'static Entry, u64, &[&str]) -> Drawn<Trial>,
     /// The forms of further runs of a case that passed: power cuts.
     pub cuts: fn(&Trial, &Played) -> Vec<Form>,
 }
@@ -62,7 +63,7 @@ fn joined(own: &[&str], more: &[&str]) -> Vec<String> {
 }
 
 /// As `draw`, with settings of the kind that the user's override.
-fn shape_with(entry: &Entry, rng: &mut Rng, limits: Limits, own: &[&str], more: &[&str]) -> Option<Shape> {
+fn shape_with(entry: &Entry, rng: &mut Rng, limits: Limits, own: &[&str], more: &[&str]) -> Drawn<Shape> {
     let settings = joined(own, more);
     any_shape(entry, rng, limits, &settings.iter().map(String::as_str).collect::<Vec<_>>())
 }
@@ -71,37 +72,42 @@ fn trial(entry: &'static Entry, shape: Shape, seed: u64, form: Form, commands: V
     Trial { entry, shape, payload: Payload::Tag, seed, is_bare: false, form, commands }
 }
 
+/// Refuses a drive that is too large for a cut at every operation.
+fn within(size: u64, most: u64) -> Drawn<()> {
+    if size > most { Err(format!("the drive is too large for cuts: {size}, of {most} at most")) } else { Ok(()) }
+}
+
 fn none(_: &Trial, _: &Played) -> Vec<Form> {
     Vec::new()
 }
 
-fn counted(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<Trial> {
+fn counted(entry: &'static Entry, seed: u64, more: &[&str]) -> Drawn<Trial> {
     let shape = any_shape(entry, &mut Rng::new(seed, 0xd81e), SMALL, more)?;
     let commands = requests(&shape, seed);
-    Some(trial(entry, shape, seed, Form::Counted { check_every: 1 }, commands))
+    Ok(trial(entry, shape, seed, Form::Counted { check_every: 1 }, commands))
 }
 
-fn of_bytes(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<Trial> {
+fn of_bytes(entry: &'static Entry, seed: u64, more: &[&str]) -> Drawn<Trial> {
     let shape = any_shape(entry, &mut Rng::new(seed, 0xb17e), Limits { subpages: 1024, planes: 4 }, more)?;
     let commands = requests(&shape, seed);
     let drawn = trial(entry, shape, seed, Form::Counted { check_every: 11 }, commands);
-    Some(Trial { payload: Payload::Bytes, ..drawn })
+    Ok(Trial { payload: Payload::Bytes, ..drawn })
 }
 
-fn large(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<Trial> {
+fn large(entry: &'static Entry, seed: u64, more: &[&str]) -> Drawn<Trial> {
     let shape = any_shape(entry, &mut Rng::new(seed, 0xd81f), LARGE, more)?;
     let commands = requests(&shape, seed);
-    Some(trial(entry, shape, seed, Form::Counted { check_every: 97 }, commands))
+    Ok(trial(entry, shape, seed, Form::Counted { check_every: 97 }, commands))
 }
 
-fn timed(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<Trial> {
+fn timed(entry: &'static Entry, seed: u64, more: &[&str]) -> Drawn<Trial> {
     let mut rng = Rng::new(seed, 0x71e);
     let shape = any_shape(entry, &mut rng, SMALL, more)?;
     let commands = requests(&shape, seed);
     // Some drives are timed from the first request on, some only when they are full.
     let counted = if rng.below(2) == 0 { 0 } else { commands.len() / 2 };
     let form = Form::Timed { counted, depth: pick(&mut rng, &[1, 16]) };
-    Some(Trial { payload: payload_of(entry, seed), ..trial(entry, shape, seed, form, commands) })
+    Ok(Trial { payload: payload_of(entry, seed), ..trial(entry, shape, seed, form, commands) })
 }
 
 /// Requests of all kinds on a new drive.
@@ -110,38 +116,39 @@ fn mixed(shape: &Shape, seed: u64, count: usize) -> Vec<Command> {
     (0..count).map(|_| mix.draw()).collect()
 }
 
-fn faults(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<Trial> {
+fn faults(entry: &'static Entry, seed: u64, more: &[&str]) -> Drawn<Trial> {
     let shape = with_faults(entry, seed, SMALL, more)?;
     let commands = mixed(&shape, seed, 4000);
-    Some(trial(entry, shape, seed, Form::Counted { check_every: 7 }, commands))
+    Ok(trial(entry, shape, seed, Form::Counted { check_every: 7 }, commands))
 }
 
-fn timed_faults(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<Trial> {
+fn timed_faults(entry: &'static Entry, seed: u64, more: &[&str]) -> Drawn<Trial> {
     let shape = with_faults(entry, seed, SMALL, more)?;
     let commands = mixed(&shape, seed, 2500);
     let form = Form::Timed { counted: 0, depth: if seed.is_multiple_of(2) { 1 } else { 16 } };
-    Some(trial(entry, shape, seed, form, commands))
+    Ok(trial(entry, shape, seed, form, commands))
 }
 
-fn read_errors(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<Trial> {
+fn read_errors(entry: &'static Entry, seed: u64, more: &[&str]) -> Drawn<Trial> {
     let mut rng = Rng::new(seed, 0xecc0);
     let shape = any_shape(entry, &mut rng, Limits { subpages: 1024, planes: 4 }, more)?;
-    let shape = build(entry.name, &with(&with_read_errors(&shape.settings, &mut rng), more)).ok()?;
+    let shape = build(entry.name, &with(&with_read_errors(&shape.settings, &mut rng), more))?;
     let commands = mixed(&shape, seed, 500);
     let form = match seed.is_multiple_of(2) {
         true => Form::Timed { counted: 0, depth: 8 },
         false => Form::Counted { check_every: 50 },
     };
     let payload = if seed.is_multiple_of(3) { Payload::Bytes } else { Payload::Tag };
-    Some(Trial { payload, ..trial(entry, shape, seed, form, commands) })
+    Ok(Trial { payload, ..trial(entry, shape, seed, form, commands) })
 }
 
 /// A drive of a few blocks for cuts; file systems need more.
-fn drive_for_cuts(entry: &'static Entry, seed: u64, own: &[&str], more: &[&str]) -> Option<Shape> {
+fn drive_for_cuts(entry: &'static Entry, seed: u64, own: &[&str], more: &[&str]) -> Drawn<Shape> {
     match entry.below {
         Some(_) => {
             let shape = shape_with(entry, &mut Rng::new(seed, 0xf13e), CUT, own, more)?;
-            (shape.drive.logical_pages() <= 1000).then_some(shape)
+            within(shape.drive.logical_pages(), 1000)?;
+            Ok(shape)
         }
         None => {
             let settings = joined(own, more);
@@ -150,38 +157,36 @@ fn drive_for_cuts(entry: &'static Entry, seed: u64, own: &[&str], more: &[&str])
     }
 }
 
-fn small(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<Trial> {
+fn small(entry: &'static Entry, seed: u64, more: &[&str]) -> Drawn<Trial> {
     let shape = drive_for_cuts(entry, seed, &[], more)?;
     let commands = marked(&shape, seed);
-    Some(trial(entry, shape, seed, Form::Cut(Cuts::NONE), commands))
+    Ok(trial(entry, shape, seed, Form::Cut(Cuts::NONE), commands))
 }
 
-fn small_faults(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<Trial> {
+fn small_faults(entry: &'static Entry, seed: u64, more: &[&str]) -> Drawn<Trial> {
     let shape = drive_for_cuts(entry, seed, &[], more)?;
     let reserved = (entry.reserved)(&shape.drive.ftl, &shape.drive.geometry);
     let blocks = format!("ssd.blocks_per_plane={}", shape.drive.log.streams + 6 + reserved);
     let rates = ["faults.program_fail=1%", "faults.erase_fail=1%", "faults.read_fail=1%"];
     let space: &[&str] = if entry.is_file_system() { &[] } else { &["ssd.over_provisioning=300%", &blocks] };
     let settings = with(&with(&with(&shape.settings, &rates), space), more);
-    let shape = build(entry.name, &settings).ok()?;
+    let shape = build(entry.name, &settings)?;
     let commands = marked(&shape, seed);
-    Some(trial(entry, shape, seed, Form::Cut(Cuts::NONE), commands))
+    Ok(trial(entry, shape, seed, Form::Cut(Cuts::NONE), commands))
 }
 
-fn any_cut(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<Trial> {
+fn any_cut(entry: &'static Entry, seed: u64, more: &[&str]) -> Drawn<Trial> {
     let shape = any_shape(entry, &mut Rng::new(seed, 0x90), CUT, more)?;
-    if shape.drive.logical_subpages() > 3000 {
-        return None;
-    }
+    within(shape.drive.logical_subpages(), 3000)?;
     let commands = marked(&shape, seed);
-    Some(trial(entry, shape, seed, Form::Cut(Cuts::NONE), commands))
+    Ok(trial(entry, shape, seed, Form::Cut(Cuts::NONE), commands))
 }
 
-fn checkpoints(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<Trial> {
+fn checkpoints(entry: &'static Entry, seed: u64, more: &[&str]) -> Drawn<Trial> {
     let every = ["ftl.checkpoint=4KiB", "ftl.checkpoint=40KiB", "ftl.checkpoint=150KiB"][(seed % 3) as usize];
     let shape = drive_for_cuts(entry, seed, &[every], more)?;
     let commands = marked(&shape, seed);
-    Some(trial(entry, shape, seed, Form::Cut(Cuts::NONE), commands))
+    Ok(trial(entry, shape, seed, Form::Cut(Cuts::NONE), commands))
 }
 
 /// From one cut to the next of a drive with so many operations.
@@ -207,10 +212,10 @@ fn nested_cuts(drawn: &Trial, played: &Played) -> Vec<Form> {
     cuts.map(nested).map(Form::Cut).collect()
 }
 
-fn timed_cut(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<Trial> {
+fn timed_cut(entry: &'static Entry, seed: u64, more: &[&str]) -> Drawn<Trial> {
     let TimedCase { shape, payload, commands, counted, depth, .. } = TimedCase::draw(entry, seed, more)?;
     let form = Form::TimedCut { counted, depth, cut: None };
-    Some(Trial { payload, ..trial(entry, shape, seed, form, commands) })
+    Ok(Trial { payload, ..trial(entry, shape, seed, form, commands) })
 }
 
 fn some_timed_cuts(drawn: &Trial, played: &Played) -> Vec<Form> {
@@ -223,7 +228,7 @@ fn some_timed_cuts(drawn: &Trial, played: &Played) -> Vec<Form> {
     (0..operations.min(most)).map(&mut cut).collect()
 }
 
-fn idle_host(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<Trial> {
+fn idle_host(entry: &'static Entry, seed: u64, more: &[&str]) -> Drawn<Trial> {
     let patrol = [
         "ecc.strength=8",
         "ftl.patrol=700ms",
@@ -237,12 +242,12 @@ fn idle_host(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<Trial> {
     let settings = joined(&own, more);
     let (shape, _) = idle::draw_idle(entry, seed, &settings.iter().map(String::as_str).collect::<Vec<_>>())?;
     let commands = idle::requests(&shape, seed);
-    Some(trial(entry, shape, seed, Form::Idle { cuts: seed % 2 == 1 }, commands))
+    Ok(trial(entry, shape, seed, Form::Idle { cuts: seed % 2 == 1 }, commands))
 }
 
-fn parity(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<Trial> {
+fn parity(entry: &'static Entry, seed: u64, more: &[&str]) -> Drawn<Trial> {
     if !entry.takes_parity {
-        return None;
+        return Err("the layer takes no parity across dies".into());
     }
     let mut rng = Rng::new(seed, 0x4a14);
     let rain = pick(&mut rng, &["ftl.rain=1", "ftl.rain=1", "ftl.rain=2", "ftl.rain=3"]);
@@ -262,10 +267,10 @@ fn parity(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<Trial> {
         true => Form::Counted { check_every: 20 },
         false => Form::Timed { counted: 0, depth: 8 },
     };
-    Some(trial(entry, shape, seed, form, commands))
+    Ok(trial(entry, shape, seed, form, commands))
 }
 
-fn read_ahead(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<Trial> {
+fn read_ahead(entry: &'static Entry, seed: u64, more: &[&str]) -> Drawn<Trial> {
     let mut rng = Rng::new(seed, 0xa4ea);
     let own = [
         pick(&mut rng, &["controller.read_ahead=1", "controller.read_ahead=2", "controller.read_ahead=7"]),
@@ -283,13 +288,16 @@ fn read_ahead(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<Trial> 
         commands.extend((rng.below(6) == 0).then(|| mix.draw()));
     }
     let form = Form::Timed { counted, depth: pick(&mut rng, &[1, 2, 16]) };
-    Some(Trial { payload: payload_of(entry, seed), ..trial(entry, shape, seed, form, commands) })
+    Ok(Trial { payload: payload_of(entry, seed), ..trial(entry, shape, seed, form, commands) })
 }
 
-fn kept_state(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<Trial> {
+fn kept_state(entry: &'static Entry, seed: u64, more: &[&str]) -> Drawn<Trial> {
     let shape = any_shape(entry, &mut Rng::new(seed, 0x5a7e), CUT, more)?;
     let drive = crate::model::drive(&shape.drive, entry, Payload::Tag, seed);
-    drive.ftl.state().filter(|_| kept::keeps(entry, &shape, seed))?;
+    drive.ftl.state().ok_or("the layer has no state that can be stored")?;
+    if !kept::keeps(entry, &shape, seed) {
+        return Err("no state of such a drive is stored".into());
+    }
     let commands = workload(&shape, seed, 150);
-    Some(trial(entry, shape, seed, Form::Kept, commands))
+    Ok(trial(entry, shape, seed, Form::Kept, commands))
 }

@@ -7,6 +7,7 @@
 
 pub mod catch;
 pub mod check;
+pub mod digest;
 pub mod drives;
 pub mod faults;
 pub mod file_systems;
@@ -16,7 +17,9 @@ pub mod kinds;
 pub mod model;
 pub mod power;
 pub mod room;
+pub mod scale;
 pub mod sequences;
+pub mod shapes;
 pub mod shrink;
 pub mod story;
 pub mod timed;

@@ -4,7 +4,7 @@
 //! durable. A cut never restores a version older than the last durable one. After a cut, each subpage of an interrupted
 //! request is old or new, as is each unacknowledged write if the buffer is lost.
 
-use crate::drives::{Shape, build_with_spare, of_layer, pick, plain, with, with_pairs};
+use crate::drives::{Drawn, Shape, build_in, of_layer, pick, plain, with, with_pairs};
 use crate::model::drive;
 use crate::room::{has_room, is_tight, picture};
 use crate::story::{self, count_cuts, name_cuts, note};
@@ -384,12 +384,19 @@ pub fn cut_everywhere(
     }
 }
 
-pub fn small(entry: &Entry, seed: u64) -> Option<Shape> {
+/// A drive of a few blocks.
+///
+/// # Errors
+/// The reason why there is no such drive.
+pub fn small(entry: &Entry, seed: u64) -> Drawn<Shape> {
     small_with(entry, seed, &[])
 }
 
 /// A drive of a few blocks, with `more` settings.
-pub fn small_with(entry: &Entry, seed: u64, more: &[&str]) -> Option<Shape> {
+///
+/// # Errors
+/// The reason why there is no such drive.
+pub fn small_with(entry: &Entry, seed: u64, more: &[&str]) -> Drawn<Shape> {
     let streams = 1 + seed % 3;
     let planes = 1 + seed / 12 % 2;
     let spare = streams + 1 + seed / 6 % 2 * 2;
@@ -409,6 +416,5 @@ pub fn small_with(entry: &Entry, seed: u64, more: &[&str]) -> Option<Shape> {
     let cell = pick(&mut cells, &["slc", "slc", "mlc", "mlc", "tlc", "qlc"]);
     let settings = with(&settings, &[&format!("part.cell={cell}")]);
     let settings = of_layer(entry, &mut Rng::new(seed, 0x5a11), &settings);
-    let settings = with(&with_pairs(&mut cells, &settings), more);
-    build_with_spare(entry.name, &settings, blocks, spare).ok()
+    build_in(entry.name, &with_pairs(&mut cells, &settings), more, blocks, spare)
 }

@@ -74,7 +74,7 @@ impl Search<'_> {
         self.requests += trial.commands.len() as u64;
         self.ended |= self.tries >= MOST_TRIES || self.requests >= MOST_REQUESTS;
         if self.tries.is_multiple_of(64) {
-            self.ended |= self.watch.stops(Progress { phase: "shrink", done: self.requests });
+            self.ended |= self.watch.stops(Progress { phase: "shrink", done: self.requests, expected: 0 });
         }
         if self.ended {
             return Ok(None);
@@ -170,12 +170,17 @@ impl Search<'_> {
         let is_shape = |setting: &&String| SHAPE.iter().any(|key| setting.starts_with(key));
         let others: Vec<&str> = own.iter().filter(|setting| !is_shape(setting)).map(String::as_str).collect();
         let features: Vec<&str> = others.iter().copied().filter(|setting| is_feature(setting)).collect();
+        // A failure may need several planes.
+        let planes = [1, failed.shape.drive.physical.planes_per_die];
+        let planes = &planes[..if planes[1] > 1 { 2 } else { 1 }];
+        let tiny = |shape| planes.iter().map(move |&planes| (shape, planes));
         // Rare faults need long histories.
         let often: Vec<String> = features.iter().map(|setting| often(setting)).collect();
         for more in [often.iter().map(String::as_str).collect(), features, others] {
-            for (channels, pages, subpages) in TINY {
+            for ((channels, pages, subpages), planes) in TINY.into_iter().flat_map(tiny) {
                 let subpages = entry.least_subpages().max(subpages);
                 let base = needed(entry, &with(&plain(channels, 8, pages, subpages), &more));
+                let base = with(&base, &[&format!("ssd.planes_per_die={planes}")]);
                 let base = with(&base, &settings.iter().map(String::as_str).collect::<Vec<_>>());
                 let spare = if entry.hot_and_cold { 3 } else { 2 };
                 let shapes = [1, 2, 4].map(|left| build_with_spare(entry.name, &base, spare + left, spare));

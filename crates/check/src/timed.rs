@@ -3,7 +3,7 @@
 //! Data acknowledged before the cut must read back once the layer has recovered. Each subpage of a request that was not
 //! acknowledged, and repeated later, is old or new.
 
-use crate::drives::{Limits, Shape, build, draw, pick, with};
+use crate::drives::{Drawn, Limits, Shape, build, draw, pick, with};
 use crate::file_systems;
 use crate::model::{Model, payload_of};
 use crate::room::{has_room, is_tight, picture};
@@ -35,7 +35,10 @@ pub struct Case {
 
 impl Case {
     /// The case of `seed`, with `more` settings.
-    pub fn draw(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<Case> {
+    ///
+    /// # Errors
+    /// The reason why there is no such drive.
+    pub fn draw(entry: &'static Entry, seed: u64, more: &[&str]) -> Drawn<Case> {
         let mut rng = Rng::new(seed, 0x7c07);
         let shape = match entry.below {
             Some(_) => file_systems::draw(entry, &mut rng, 120),
@@ -48,12 +51,12 @@ impl Case {
         if acknowledge != "buffer.ack=buffer" {
             settings = with(&settings, &["buffer.flush=programs"]);
         }
-        let shape = build(entry.name, &settings).ok()?;
+        let shape = build(entry.name, &settings)?;
         let mut commands = requests(&shape, seed);
         let counted = commands.len() / 3;
         commands.truncate(counted + 300);
         let payload = payload_of(entry, seed);
-        Some(Case { shape, entry, seed, payload, commands, counted, depth: pick(&mut rng, &[1, 4, 32]) })
+        Ok(Case { shape, entry, seed, payload, commands, counted, depth: pick(&mut rng, &[1, 4, 32]) })
     }
 
     /// Runs the case, with a cut in flash operation `cut`. Returns the drive, and the flash operations at the start of

@@ -25,8 +25,10 @@ pub trait Watch {
     /// Called between cases with the counts so far; true ends the check at once, as after Ctrl-C.
     fn stops(&mut self, progress: Progress) -> bool;
 
-    /// True if the time of the check is over.
-    fn is_over(&mut self) -> bool;
+    /// True if the time of the check is over. A check without a limit ends with its last case.
+    fn is_over(&mut self) -> bool {
+        false
+    }
 
     /// The exception that the layer raised since the last call, as text: a layer in another language cannot pass an
     /// exception through the simulator. Such a case has failed, whatever it returned.
@@ -49,8 +51,10 @@ pub trait Watch {
 pub struct Progress {
     /// `check`, or `shrink` after a failure.
     pub phase: &'static str,
-    /// Requests so far in this phase.
+    /// Cases so far; requests of the search after a failure.
     pub done: u64,
+    /// Cases in all; 0 if unknown.
+    pub expected: u64,
 }
 
 /// The form of a run.

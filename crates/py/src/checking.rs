@@ -4,6 +4,7 @@
 use crate::endless::Guard;
 use crate::{InputError, Reporter, RuleError, parse, policies, raise};
 use palimpsest_check::check::{Checked, Options, check};
+use palimpsest_check::scale::{Scaled, scaled};
 use palimpsest_check::trial::{Failure, Progress, Trial, Watch};
 use palimpsest_lab::config;
 use palimpsest_lab::error::Error as CoreError;
@@ -20,30 +21,35 @@ struct CheckOptions {
     layer: String,
     set: Vec<String>,
     seed: u64,
-    seconds: f64,
+    /// Cases of each kind.
+    cases: u64,
+    /// Seconds after which kinds may be left unfinished; `None` for no limit.
+    seconds: Option<f64>,
     case: Option<String>,
+    /// The drive whose shape all cases have; `None` for drives of every shape.
+    ssd: Option<String>,
     /// The file of the report if this process may end; `None` for a process that must not.
     #[serde(default)]
     report: Option<String>,
-    /// Seconds that a call of the layer may take.
+    /// Seconds that a call of the layer may take, without the time in which the machine runs other programs.
     #[serde(default)]
     patience: f64,
 }
 
-/// Ends a check when its time is over or a signal arrived, and takes exceptions of layers in Python.
+/// Ends a check after a signal or at a limit of time, and takes exceptions of layers in Python.
 struct Watcher {
     reporter: Reporter,
-    end: Instant,
+    end: Option<Instant>,
     guard: Option<Guard>,
 }
 
 impl Watch for Watcher {
-    fn stops(&mut self, Progress { phase, done }: Progress) -> bool {
-        self.reporter.tell((phase, done, 0, 0)).is_break()
+    fn stops(&mut self, Progress { phase, done, expected }: Progress) -> bool {
+        self.reporter.tell((phase, done, expected, 0)).is_break()
     }
 
     fn is_over(&mut self) -> bool {
-        Instant::now() >= self.end
+        self.end.is_some_and(|end| Instant::now() >= end)
     }
 
     fn begins(&mut self, name: &str) {
@@ -102,15 +108,26 @@ fn layer(name: &str) -> PyResult<&'static Entry> {
     }
 }
 
-/// Checks a layer for some seconds; returns counts of the cases, and the failure if there is one, as JSON.
+/// The shape of the drive `ssd`, a preset's name or a file, for small drives of the layer `entry` with the settings
+/// `set`.
+fn drive(entry: &'static Entry, ssd: &str, set: &[String]) -> PyResult<Scaled> {
+    let given = crate::resolve(ssd, None, &[])?;
+    scaled(entry, ssd, &given, set).map_err(|reason| {
+        let what = format!("{} supports no small drive of this shape: {reason}", entry.name);
+        InputError::new_err(format!("--ssd {ssd}: {what}"))
+    })
+}
+
+/// Checks a layer; returns verdict, counts of the cases, and the failure if there is one, as JSON.
 #[pyfunction]
 pub fn check_layer(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
-    let CheckOptions { layer: name, set, seed, seconds, case, report, patience } = parse(options_json)?;
+    let CheckOptions { layer: name, set, seed, cases, seconds, case, ssd, report, patience } = parse(options_json)?;
     let entry = layer(&name)?;
+    let ssd = ssd.map(|ssd| drive(entry, &ssd, &set)).transpose()?;
     let guard = report.map(|report| Guard::start(&report, entry.name, seed, Duration::from_secs_f64(patience)));
-    let end = Instant::now() + Duration::from_secs_f64(seconds);
+    let end = seconds.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds));
     let mut watcher = Watcher { reporter: Reporter::new(progress), end, guard };
-    let options = Options { seed, settings: set, case, rounds: None };
+    let options = Options { seed, settings: set, ssd, case, cases };
     let checked = py.detach(|| check(entry, &options, &mut watcher));
     match (watcher.reporter.raised, checked) {
         (Some(raised), Ok(Checked { broken: None, .. }) | Err(_)) => Err(raised),

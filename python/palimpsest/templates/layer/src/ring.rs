@@ -84,6 +84,15 @@ impl Ring {
         (lsn < TORN).then(|| (lsn / self.shape.subpages_per_page) as usize)
     }
 
+    fn is_valid(&self, nand: &Nand, ppn: u32) -> bool {
+        self.holds(nand, ppn).is_some_and(|lpn| self.map[lpn] == ppn)
+    }
+
+    /// Pages that hold the newest data of a logical page.
+    fn valid(&self, nand: &Nand, block: u32) -> u32 {
+        self.pages_of(block).filter(|&ppn| self.is_valid(nand, ppn)).count() as u32
+    }
+
     /// Pages that can still be written without an erase.
     fn room(&self, nand: &Nand) -> u32 {
         let usable = self.open.filter(|&block| !nand.is_bad(block));
@@ -209,7 +218,9 @@ impl Ftl for Ring {
     }
 
     fn relocate(&mut self, io: &mut Io, block: u32) -> Flash<bool> {
-        Ok(self.full.contains(&block).then(|| self.clean(io, block)).transpose()?.is_some())
+        // After a power cut during cleaning the reserve may be used up.
+        let fits = self.full.contains(&block) && self.valid(io.nand(), block) <= self.room(io.nand());
+        Ok(fits.then(|| self.clean(io, block)).transpose()?.is_some())
     }
 
     fn recover(&mut self, io: &mut Io) -> Flash<()> {
@@ -232,15 +243,16 @@ impl Ftl for Ring {
             match io.nand().next_page(block) {
                 0 if io.nand().is_bad(block) => {}
                 0 => self.free.push_back(block),
-                used if used < self.shape.pages_per_block && !io.nand().is_bad(block) && self.open.is_none() => {
-                    self.open = Some(block);
-                }
-                _ => written.push((newest, block)), // a timed run may leave several partly written
+                _ => written.push((newest, block)),
             }
         }
+        // A timed run may leave several blocks partly written; the one with the most room is open.
+        let used = |block: u32| io.nand().next_page(block);
+        let good = written.iter().map(|&(_, block)| block).filter(|&block| !io.nand().is_bad(block));
+        self.open = good.min_by_key(|&block| used(block)).filter(|&block| used(block) < self.shape.pages_per_block);
+        written.retain(|&(_, block)| self.open != Some(block));
         // Fewest valid pages first, because a cut during cleaning leaves little room.
-        let is_valid = |&ppn: &u32| self.holds(io.nand(), ppn).is_some_and(|lpn| self.map[lpn] == ppn);
-        written.sort_by_key(|&(newest, block)| (self.pages_of(block).filter(is_valid).count(), newest, block));
+        written.sort_by_key(|&(newest, block)| (self.valid(io.nand(), block), newest, block));
         self.full.extend(written.into_iter().map(|(_, block)| block));
         Ok(())
     }

@@ -39,9 +39,13 @@ class Ring(Layer):
         first = (self.open + 1) * io.pages_per_block - left
         return np.arange(first, first + min(left, most))
 
+    def room(self, io: Io) -> int:
+        """Pages that can still be written without an erase."""
+        return self.left(io) + len(self.free) * io.pages_per_block
+
     def make_room(self, io: Io) -> None:
         for _ in range(2 * io.blocks + 1):
-            if self.left(io) + len(self.free) * io.pages_per_block > self.reserve:
+            if self.room(io) > self.reserve:
                 return
             if self.full:
                 self.clean(io, self.full[0])
@@ -79,9 +83,9 @@ class Ring(Layer):
         self.map[units.start : units.stop] = -1
 
     def relocate(self, io: Io, block: int) -> bool:
-        if found := block in self.full:
+        if fits := block in self.full and (self.map // io.pages_per_block == block).sum() <= self.room(io):
             self.clean(io, block)
-        return found
+        return fits
 
     def recover(self, io: Io) -> None:
         for block in np.flatnonzero(io.block_states().torn & ~io.block_states().bad):
@@ -94,8 +98,8 @@ class Ring(Layer):
         self.map[units[written]] = written  # of several copies the newest, the last
         newest = np.where(units >= 0, sequence, 0).reshape(io.blocks, -1).max(axis=1)
         bad, _, used, _ = io.block_states()
-        partly = np.flatnonzero((used > 0) & (used < io.pages_per_block) & (bad == 0))
-        self.open = int(partly[0]) if len(partly) else -1
+        partly = np.flatnonzero((used > 0) & (used < io.pages_per_block) & (bad == 0))  # a cut may leave several
+        self.open = int(partly[used[partly].argmin()]) if len(partly) else -1
         self.free = deque(np.flatnonzero((used == 0) & (bad == 0)).tolist())
         # Fewest valid pages first, because a cut during cleaning leaves little room.
         valid = ((units >= 0) & (self.map[units] == pages)).reshape(io.blocks, -1).sum(axis=1)
