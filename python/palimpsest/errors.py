@@ -15,14 +15,16 @@ from ._core import (
 )
 
 __all__ = [
-    "EXIT_FAILURE", "EXIT_INPUT", "EXIT_INTERRUPTED", "DeviceError", "Error", "InputError", "Interrupted",
-    "LayerError", "PolicyError", "RuleError", "UnfitError", "WorkloadIoError", "did_you_mean", "exit_status",
-    "of_the_user", "one_line",
+    "EXIT_CAUTION", "EXIT_FAILURE", "EXIT_INPUT", "EXIT_INTERRUPTED", "DeviceError", "Error", "InputError",
+    "Interrupted", "LayerError", "PolicyError", "RuleError", "UnfitError", "WorkloadIoError", "did_you_mean",
+    "exit_status", "of_the_user", "one_line",
 ]  # fmt: skip
 
 _LONGEST = 160
 EXIT_FAILURE = 1
 EXIT_INPUT = 2
+EXIT_CAUTION = 3
+"""The command ended, and its verdict is that the object should not be used, or not for every question."""
 EXIT_INTERRUPTED = 130
 
 

@@ -80,7 +80,10 @@ fn zones_of_one_block_are_a_block_map() {
             assert!(summary.gc.runs > 100, "{scheme}: collection had nothing to do");
             let zns = summary.zns.take();
             (summary.ftl, summary.config) = (String::new(), serde_json::Value::Null);
-            (serde_json::to_string(&summary).unwrap(), zns)
+            let mut figures = serde_json::to_value(&summary).unwrap();
+            // Collection erases blocks below one, and the host zones in the other.
+            assert!(figures.as_object_mut().unwrap().remove("basis").is_some());
+            (figures.to_string(), zns)
         };
         let (blocks, _) = alike("codesign", "");
         let (zones, zns) = alike("fs-zns", "zns.zone_dies=1 zns.max_open=0 zns.max_active=0");

@@ -110,10 +110,26 @@ def unread_keys(ssd: str, ftl: str | None, overrides: list[str]) -> list[list[st
     show(ssd, ftl, overrides)
     keys = {override.partition("=")[0]: override for override in overrides}
     return [
-        [key, f"--set {text}", f"{ftl} does not read {key}", f"one of mga, or no {key}", "mistake"]
+        [key, f"--set {text}", f"{ftl} does not read {key}", f"ftl.name = mga, or no {key}", "mistake"]
         for key, text in keys.items()
         if key == "ftl.allocation_threshold" and ftl != "mga"
     ]
+
+
+def unread_remedy(_ssd: str, _ftl: str | None, _overrides: list[str], keys: list[str]) -> str:
+    return f"ftl.name = mga, or no {' and no '.join(keys)}"
+
+
+def available_memory() -> int | None:
+    return 16 << 30
+
+
+def fit_memory(options_json: str, memory: int, most: float) -> str:
+    """A drive of 32 GiB for whatever memory."""
+    options = json.loads(options_json)
+    factor = min(1.0, most, memory / (32 << 30))
+    overrides = [*options["set"], f"ssd.blocks_per_plane={round(128 * factor)}"] if factor < 1 else options["set"]
+    return json.dumps({"overrides": overrides, "factor": factor, "text": f"scaled by {factor:.4f}"})
 
 
 def configuration_keys() -> list[tuple[str, list[str], str]]:
@@ -145,6 +161,7 @@ def flash(ftl: str, reads: int, writes: int, programs: int, gc_programs: int) ->
         "partial_programs": 1234 if ftl == "mga" else 0,
         "reprograms": 0,
         "erases": (programs + gc_programs) // 256,
+        "consumed_bytes": (programs + gc_programs) // 256 * 256 * 16384,
         "bytes_sensed": reads * 16384,
         "bytes_transferred": reads * 16384 + programs * 16384,
         "read_retries": 0,
@@ -170,7 +187,7 @@ def flash(ftl: str, reads: int, writes: int, programs: int, gc_programs: int) ->
 
 def endurance(factor: float) -> dict[str, Any]:
     figures = {"waf": 3.66 * factor, "tbw": 52.8, "dwpd": 0.25, "dwpd_5_years": 0.5, "years": 10.0}
-    return figures | {"host_bytes_per_day": 1e9, "drive_writes": 0.01}
+    return figures | {"host_bytes_per_day": 1e9, "full_load": True, "drive_writes": 0.01}
 
 
 def precondition(options: dict[str, Any]) -> dict[str, Any]:
@@ -180,6 +197,21 @@ def precondition(options: dict[str, Any]) -> dict[str, Any]:
         "last_write_amplification": 1.87,
         "converged": None,
     }
+
+
+def steady(factor: float) -> dict[str, Any]:
+    """A run that is steady in every figure, each within 1 %."""
+
+    def judged(value: float) -> dict[str, Any]:
+        events = {"batches": 16, "erases": 900}
+        return {"verdict": "yes", "reason": None, "interval": [0.99 * value, 1.01 * value], "events": events}
+
+    kinds = {
+        kind: {key: judged(latency(factor * scale)[key]) for key in ("mean", "p50", "p99")}
+        for kind, scale in (("read", 1), ("write", 2), ("all", 1.7))
+    }
+    own = {"iops": judged(42_100.5 / factor), "wa": judged(3.66 * factor), **kinds.pop("all")}
+    return own | kinds | {"run_in": None, "needs_requests": None}
 
 
 def promise(ftl: str) -> dict[str, str]:
@@ -223,6 +255,7 @@ def summary(options: dict[str, Any]) -> dict[str, Any]:
             "iops": 42_100.5 / factor if timed else None,
             "bytes_per_s": 172_443_648.0 / factor if timed else None,
         },
+        "steady": steady(factor) if timed else None,
         "simulated_ns": round(requests * 23_753 * factor) if timed else 0,
         "flash": flash(ftl, reads, writes, programs, gc_programs),
         "write_amplification": 3.66 * factor,
@@ -247,25 +280,36 @@ def summary(options: dict[str, Any]) -> dict[str, Any]:
         },
         "power_w": dict.fromkeys(("mean", "peak", "window_ns", "time_ns"))
         | ({"mean": 3.1, "peak": 4.4, "window_ns": 10**8, "time_ns": 3 * 10**9} if timed else {}),
-        "lifetime": {
-            "mean_erases": 3.21,
-            "min_erases": 1,
-            "max_erases": 9,
-            "reused_erases": 0,
-            "projected_host_bytes": 52_776_558_133_248,
-            "retired_blocks": 1,
-            "host_bytes": 13_743_895_347,
-            "worn_out": False,
-        },
+        "lifetime": LIFETIME,
         "endurance": endurance(factor),
         "precondition": precondition(options),
         "ftl_stats": {"buffer_hits": 12},
+        "basis": basis(timed),
         "volumes": volumes(timed) if options["workload"] == "oltp" else [],
         "jobs": [],
         **(tenancy(timed, options.get("tenant") is not None) if options["workload"] == "oltp" else {}),
         "sim": {"wall_s": 0.0123, "requests_per_s": 8_123_456.0},
         "notes": ["3 requests beyond the drive's end were folded into it (host.fold)"] if ftl == "page" else [],
     }
+
+
+LIFETIME = {
+    "mean_erases": 3.21,
+    "min_erases": 1,
+    "max_erases": 9,
+    "reused_erases": 0,
+    "projected_host_bytes": 52_776_558_133_248,
+    "retired_blocks": 1,
+    "host_bytes": 13_743_895_347,
+    "worn_out": False,
+}
+
+
+def basis(timed: bool) -> dict[str, Any]:
+    busy = {"channels": {"mean": 0.5, "max": 0.5}, "dies": {"mean": 0.25, "max": 0.25}}
+    sizes = {"physical_bytes": 41 << 30, "logical_bytes": 32 << 30, "unit_bytes": 4 << 20, "unit": "block"}
+    blocks = {"spare_blocks": 52, "reserved_blocks": 0, "open_blocks": 3, "buffer_bytes": 1 << 20}
+    return sizes | blocks | {"busy": busy if timed else None, "is_open": False, "named": None}
 
 
 def volumes(timed: bool) -> list[dict[str, Any]]:
@@ -402,18 +446,23 @@ def timeline() -> dict[str, Any]:
 def check_layer(options_json: str, progress: Progress | None) -> str:
     options = json.loads(options_json)
     if progress is not None:
-        progress("check", 68, 0, 0)
-    row = {"cases": 3, "requests": 204, "cuts": 2, "supported": True}
+        progress("check", 1, 2, 0)
+    row = {"cases": 1, "expected": 1, "runs": 3, "requests": 204, "cuts": 2, "supported": True, "reason": None}
     rows = [{"kind": "cuts", "about": "a power cut at every operation", **row}]
-    rows.append({"kind": "parity", "about": "parity", "cases": 0, "requests": 0, "cuts": 0, "supported": False})
+    none = {"cases": 0, "expected": 0, "runs": 0, "requests": 0, "cuts": 0, "supported": False}
+    rows.append({"kind": "parity", "about": "parity", **none, "reason": "no parity; expected another layer"})
     broken = {
         "case": "cuts:2", "message": "logical subpage 0 is lost", "place": "src/block.rs:12",
         "settings": ["ssd.channels=1", "ftl.slc_cache=0 blocks"],
         "form": "power cut in flash operation 3; seed of the drive 2", "requests": 68, "shortest": 1,
         "history": ["1. write 4 KiB at 0 (page 0)", "     program block 0 page 0   <- the power fails"],
     }  # fmt: skip
-    found = {"layer": options["layer"], "seed": options["seed"], "rows": rows}
-    return json.dumps({**found, "broken": broken if options["layer"] == "block" else None})
+    is_broken = options["layer"] == "block"
+    found = {
+        "layer": options["layer"], "seed": options["seed"], "verdict": "failed" if is_broken else "passed",
+        "cases_digest": "0" * 16, "rows": rows, "drives": [], "ssd": None, "broken": broken if is_broken else None,
+    }  # fmt: skip
+    return json.dumps(found)
 
 
 def run(options_json: str, progress: Progress | None) -> tuple[str, str]:

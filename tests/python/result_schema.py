@@ -34,7 +34,7 @@ RESULT: dict[str, Any] = {
     "simulated_ns": INT_OR_NULL,
     "flash": {
         "page_reads": INT, "page_programs": INT, "partial_programs": INT, "reprograms": INT, "erases": INT,
-        "bytes_sensed": INT, "bytes_transferred": INT, "read_retries": INT,
+        "consumed_bytes": INT, "bytes_sensed": INT, "bytes_transferred": INT, "read_retries": INT,
         "failed_programs": INT, "failed_erases": INT, "pair_copies": INT, "pair_rescues": INT,
         "by_cause": dict.fromkeys(
             (
@@ -68,8 +68,12 @@ RESULT: dict[str, Any] = {
     },
     "endurance": dict.fromkeys(
         ("waf", "tbw", "dwpd", "dwpd_5_years", "years", "host_bytes_per_day"), NUMBER_OR_NULL
-    ) | {"drive_writes": NUMBER},
+    ) | {"drive_writes": NUMBER, "full_load": BOOL + " or null"},
     "ftl_stats": TABLE,
+    "basis": {
+        "physical_bytes": INT, "logical_bytes": INT, "unit_bytes": INT, "unit": TEXT, "spare_blocks": INT,
+        "reserved_blocks": INT, "open_blocks": INT_OR_NULL, "buffer_bytes": INT, "is_open": BOOL,
+    },
     "volumes": LIST,
     "jobs": LIST,
     "sim": {"wall_s": NUMBER, "requests_per_s": NUMBER_OR_NULL, "peak_rss_bytes": INT_OR_NULL},

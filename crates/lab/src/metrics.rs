@@ -1,5 +1,6 @@
 //! Measurements: they observe, and never change a result.
 
+pub mod basis;
 pub mod curve;
 pub mod endurance;
 pub mod fdp;
@@ -11,6 +12,7 @@ pub mod operations;
 pub mod profile;
 pub mod recorder;
 pub mod snapshots;
+pub mod steady;
 pub mod summary;
 mod tail;
 pub mod tenants;

@@ -9,10 +9,13 @@ pub mod image;
 #[cfg(test)]
 mod large;
 pub mod precondition;
+#[cfg(test)]
+mod remedies;
 pub mod served;
 mod session;
 pub mod states;
 mod summary;
+pub mod until;
 
 use crate::config::{DriveConfig, Resolved};
 use crate::metrics::curve::Points;
@@ -32,6 +35,7 @@ use serde::Serialize;
 pub use session::Session;
 use states::States;
 use std::ops::ControlFlow;
+use until::Until;
 
 /// Whether operations have times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,10 +53,12 @@ pub enum Warmup {
     Requests(u64),
     /// This share of all requests.
     Share(f64),
+    /// Requests beside those of the workload, until the drive is as the load keeps it; none on a new drive.
+    Auto,
 }
 
 impl Warmup {
-    /// Reads `1000`, `1e3` or `10%`.
+    /// Reads `1000`, `1e3`, `10%` or `auto`.
     ///
     /// # Errors
     /// [`Error::Input`] with the expected notation.
@@ -60,9 +66,12 @@ impl Warmup {
         let wrong = || {
             Error::input(
                 format!("--warmup {text}"),
-                "expected a number of requests such as 10000, or a share of them such as 10%, below 100%",
+                "expected auto, a number of requests such as 10000, or a share of them such as 10%, below 100%",
             )
         };
+        if text.trim() == "auto" {
+            return Ok(Warmup::Auto);
+        }
         if let Some(percent) = text.trim().strip_suffix('%') {
             let percent: f64 = percent.trim().parse().map_err(|_| wrong())?;
             return if (0.0..100.0).contains(&percent) { Ok(Warmup::Share(percent / 100.0)) } else { Err(wrong()) };
@@ -144,7 +153,7 @@ impl Options {
     fn warmup_requests(&self, expected: Option<u64>) -> Result<u64> {
         let warmup = match self.warmup {
             Warmup::Requests(requests) => requests,
-            Warmup::Share(0.0) => 0,
+            Warmup::Share(0.0) | Warmup::Auto => 0,
             Warmup::Share(share) => {
                 let known = self.requests.into_iter().chain(expected).min();
                 let all = known.ok_or_else(|| {
@@ -156,7 +165,8 @@ impl Options {
             }
         };
         if self.requests.is_some_and(|requests| warmup >= requests) {
-            let what = format!("{warmup} requests of warm-up leave nothing to measure; expected fewer than --requests");
+            let most = self.requests.map_or(0, |requests| requests - 1);
+            let what = format!("{warmup} requests of warm-up leave nothing to measure; expected at most {most}");
             return Err(Error::input("--warmup", what));
         }
         Ok(warmup)
@@ -228,12 +238,22 @@ pub struct Utilization {
     pub dies: Vec<f64>,
 }
 
+/// A workload, and the same load without end, for the run-in of [`Warmup::Auto`].
+pub struct Load<'a> {
+    /// The workload.
+    pub source: &'a mut dyn Source,
+    /// The load without end; `None`: the run has no run-in.
+    pub endless: Option<&'a mut dyn Source>,
+    /// The evidence that ends the run; `None`: the workload ends.
+    pub until: Option<Until>,
+}
+
 /// Runs `source` on the drive that `resolved` describes. `watcher` is called every few thousand requests.
 ///
 /// # Errors
 /// [`Error`]: a mistake of the user, a failed drive, a broken rule, an interrupt.
 pub fn run(resolved: &Resolved, source: &mut dyn Source, options: &Options, watcher: Watcher<'_>) -> Result<Outcome> {
-    run_from(resolved, source, options, watcher, &mut states::NotKept)
+    run_from(resolved, Load { source, endless: None, until: None }, options, watcher, &mut states::NotKept)
 }
 
 /// [`run`], starting from a state that an earlier run left in `states`, if any. The result must be the same.
@@ -242,18 +262,20 @@ pub fn run(resolved: &Resolved, source: &mut dyn Source, options: &Options, watc
 /// As [`run`].
 pub fn run_from(
     resolved: &Resolved,
-    source: &mut dyn Source,
+    load: Load<'_>,
     options: &Options,
     watcher: Watcher<'_>,
     states: &mut dyn States,
 ) -> Result<Outcome> {
+    let Load { source, endless, until } = load;
     options.warmup_requests(source.expected_requests())?;
     let session = Session::new(&resolved.drive, options, watcher)?;
     name_handles(&session, source)?;
     session.expect_same_zones(source)?;
     let (mut session, precondition) = states::precondition(session, source, resolved, states)?;
     session.set_zones(source);
-    session.begin(source)?;
+    session.begin(source, endless)?;
+    session.watch.end_at(until);
     session.drive_all(source)?;
     session.check()?;
     let trace = summary::TraceRead::of(source);
@@ -290,7 +312,7 @@ pub fn check_options(drive: &DriveConfig, options: &Options) -> Result<()> {
     if let Some(fault) = drive.power_fault().filter(|_| options.payload == Payload::None) {
         return Err(Error::input(
             fault.key().name,
-            "a power cut needs --payload tag or bytes (the map is rebuilt from what they store)",
+            "recovery rebuilds the map from stored data, which the payload none leaves out; expected --payload tag",
         ));
     }
     if options.operations.is_some() && options.fidelity == Fidelity::Count {
@@ -300,7 +322,7 @@ pub fn check_options(drive: &DriveConfig, options: &Options) -> Result<()> {
         ));
     }
     if registered(drive).zoned && !drive.namespaces.0.is_empty() {
-        let what = format!("{} has zones, which all tenants address; expected none", drive.ftl.name);
+        let what = format!("{} has zones, which all tenants address; expected ssd.namespaces = none", drive.ftl.name);
         return Err(Error::input("ssd.namespaces", what));
     }
     Ok(())
@@ -318,12 +340,12 @@ pub fn expect_read(resolved: &Resolved, source: &mut dyn Source) -> Result<()> {
         (
             "host.speedup",
             host.speedup != 1.0 && !has_times,
-            "the requests follow completions and have no times; expected rate_iops, or a trace",
+            "the requests follow completions and have no times; expected no host.speedup, rate_iops, or a trace",
         ),
         (
             "host.compact",
             host.piece_bytes > 0 && source.format().is_none(),
-            "a generated workload has addresses of its own; expected a trace",
+            "a generated workload has addresses of its own; expected no host.compact, or a trace",
         ),
     ];
     for (name, _, what) in unread.into_iter().filter(|(_, is_unread, _)| *is_unread) {

@@ -2,14 +2,18 @@
 //! that started this one, and an endless call ends this process.
 //!
 //! The report has the present case, and the failure if there is one. So a failure outlives the search for a shorter
-//! history, whatever ends the process: an endless call, a crash of native code, or a signal. Ignored: the time before
-//! the first case, in which the layer is loaded.
+//! history, whatever ends the process: an endless call, a crash of native code, or a signal.
+//!
+//! A call may take some seconds in which its thread could run or waited by itself. Time in which the machine ran other
+//! programs does not count, because a verdict must not depend on the load of a machine. Ignored: the time before the
+//! first case, in which the layer is loaded.
 
 use crate::files::resident_bytes;
 use palimpsest_check::check::{Broken, Checked, described, endless};
 use palimpsest_check::story::{self, Present};
 use palimpsest_check::trial::{Failure, Trial};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -17,6 +21,10 @@ use std::time::{Duration, Instant};
 
 /// Interval at which the thread looks.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Time between two looks that counts, at most: in a longer time the process was stopped.
+const MOST_PASSED: Duration = Duration::from_secs(5);
+/// Without the times of threads, a tenth of the time counts: a machine may have ten times as much work as processors.
+const UNKNOWN_SHARE: u32 = 10;
 /// A call that is not over after this time may not take memory without end.
 const GROWS_AFTER: Duration = Duration::from_secs(1);
 /// Most bytes that a single call may take.
@@ -87,6 +95,47 @@ impl Drop for Guard {
     }
 }
 
+/// Nanoseconds that each thread of this process could have run while the machine ran other programs, by its number.
+/// `None` where the system does not tell.
+fn starved() -> Option<BTreeMap<u64, u64>> {
+    let threads = std::fs::read_dir("/proc/self/task").ok()?;
+    let of = |entry: std::fs::DirEntry| {
+        let text = std::fs::read_to_string(entry.path().join("schedstat")).ok()?;
+        Some((entry.file_name().to_str()?.parse().ok()?, text.split_whitespace().nth(1)?.parse().ok()?))
+    };
+    let all: BTreeMap<u64, u64> = threads.flatten().filter_map(of).collect();
+    (!all.is_empty()).then_some(all)
+}
+
+/// The time of a call without the time in which the machine ran other programs, or in which the process was stopped.
+struct OwnTime {
+    /// The last look of the watching thread.
+    last: Instant,
+    /// Time of the looks so far.
+    looked: Duration,
+    /// As [`starved`], at the begin of the call.
+    at_begin: BTreeMap<u64, u64>,
+}
+
+impl OwnTime {
+    fn begin() -> OwnTime {
+        OwnTime { last: Instant::now(), looked: Duration::ZERO, at_begin: starved().unwrap_or_default() }
+    }
+
+    /// The time so far.
+    fn so_far(&mut self) -> Duration {
+        let passed = self.last.elapsed().min(MOST_PASSED);
+        self.last = Instant::now();
+        let Some(now) = starved() else {
+            self.looked += passed / UNKNOWN_SHARE;
+            return self.looked;
+        };
+        self.looked += passed;
+        let of_call = now.iter().map(|(thread, delay)| delay - self.at_begin.get(thread).unwrap_or(&0).min(delay));
+        self.looked.saturating_sub(Duration::from_nanos(of_call.max().unwrap_or(0)))
+    }
+}
+
 struct Watch {
     seen: Mutex<Seen>,
     present: Arc<Present>,
@@ -103,7 +152,7 @@ impl Watch {
 
     fn run(&self) {
         let mut calls = self.present.calls();
-        let mut since = Instant::now();
+        let mut own = OwnTime::begin();
         let mut bytes = resident_bytes();
         loop {
             thread::sleep(LOOK_EVERY);
@@ -113,10 +162,10 @@ impl Watch {
             }
             let now = self.present.calls();
             if now != calls || seen.trial.is_none() {
-                (calls, since, bytes) = (now, Instant::now(), resident_bytes());
+                (calls, own, bytes) = (now, OwnTime::begin(), resident_bytes());
                 continue;
             }
-            let waited = since.elapsed();
+            let waited = own.so_far();
             let grown = resident_bytes().saturating_sub(bytes);
             let what = if waited >= self.patience {
                 format!("the layer has not returned after {} s; expected a call that ends", waited.as_secs())
@@ -138,12 +187,7 @@ impl Watch {
             (None, Some(trial), Some(what)) => Some(endless(&seen.case, trial, self.present.story().clone(), what)),
             _ => None,
         };
-        let checked = |broken: Broken| Checked {
-            layer: self.layer.clone(),
-            seed: self.seed,
-            rows: Vec::new(),
-            broken: Some(broken),
-        };
+        let checked = |broken: Broken| Checked::failed(&self.layer, self.seed, broken);
         let report = Report { case: &seen.case, checked: broken.map(checked) };
         let text = serde_json::to_vec(&report).expect("a report can be printed");
         write_whole(&self.report, &text);

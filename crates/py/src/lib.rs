@@ -7,6 +7,7 @@ mod ahead;
 mod checking;
 mod crash;
 mod drives;
+mod endings;
 mod endless;
 mod files;
 mod formats;
@@ -22,6 +23,7 @@ mod wear;
 mod wom;
 mod workload;
 
+use palimpsest_lab::config::fit::Described;
 use palimpsest_lab::config::schema::{Known, keys};
 use palimpsest_lab::config::unread::{Gravity, Unread};
 use palimpsest_lab::config::{self, Resolved};
@@ -31,7 +33,7 @@ use palimpsest_lab::ftl::keys::ValueType;
 use palimpsest_lab::host;
 use palimpsest_lab::host::fs::schemes;
 use palimpsest_lab::host::objects;
-use palimpsest_lab::host::replay::{Playing, Repeat, Volumes};
+use palimpsest_lab::host::replay::{Playing, Volumes};
 use palimpsest_lab::host::request::Source;
 use palimpsest_lab::host::trace::{self, TraceOptions};
 use palimpsest_lab::log::streams::CLASSIFIERS;
@@ -39,8 +41,8 @@ use palimpsest_lab::log::victim;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::run::precondition::Precondition;
 use palimpsest_lab::run::{
-    Detail, Fidelity, Options, Outcome, Phase, Progress, Warmup, Window, check_options, check_workload, expect_read,
-    run_from,
+    Detail, Fidelity, Load, Options, Outcome, Phase, Progress, Warmup, Window, check_options, check_workload,
+    expect_read, run_from,
 };
 use palimpsest_lab::sim::faults::FAULTS;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
@@ -115,6 +117,7 @@ struct RunOptions {
     arrivals: Option<String>,
     repeat: Option<String>,
     until: Option<String>,
+    at_most: Option<String>,
     tenant: Option<u32>,
     #[serde(default)]
     series: bool,
@@ -177,7 +180,7 @@ fn core_options(options: &RunOptions) -> PyResult<Options> {
         workload: options.workload.clone(),
         precondition: Precondition::parse(options.precondition.as_deref().unwrap_or("none")).map_err(raise)?,
         requests: options.requests,
-        warmup: Warmup::parse(options.warmup.as_deref().unwrap_or("0")).map_err(raise)?,
+        warmup: Warmup::parse(options.warmup.as_deref().unwrap_or("auto")).map_err(raise)?,
         fidelity,
         payload,
         seed: options.seed,
@@ -206,26 +209,10 @@ fn playing(options: &RunOptions, resolved: &Resolved) -> PyResult<Playing> {
         volumes,
         piece_bytes: resolved.drive.host.piece_bytes,
         spread: named("--arrivals", arrivals, &[("recorded", false), ("spread", true)])?,
-        repeat: repeat(options, resolved)?,
+        repeat: endings::repeat(options, resolved)?,
         drive_bytes: resolved.drive.logical_bytes(),
         namespaces: resolved.drive.namespaces(),
     })
-}
-
-/// The number of plays; `Forever` until the drive is worn out.
-fn repeat(options: &RunOptions, resolved: &Resolved) -> PyResult<Repeat> {
-    let Some(until) = &options.until else {
-        return options.repeat.as_deref().map_or(Ok(Repeat::Once), Repeat::parse).map_err(raise);
-    };
-    named("--until", until, &[("worn-out", ())])?;
-    if options.repeat.is_some() {
-        return Err(InputError::new_err("--repeat: --until worn-out is given too; expected only one of the two"));
-    }
-    if !resolved.drive.faults.wear_out {
-        let expected = "blocks do not wear out; expected --set faults.wear_out=true";
-        return Err(InputError::new_err(format!("--until worn-out: {expected}")));
-    }
-    Ok(Repeat::Forever)
 }
 
 /// Reports progress to Python, and checks for signals.
@@ -309,17 +296,19 @@ fn run(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyRes
     let mut reporter = Reporter::new(progress);
     let begin = Instant::now();
     let (outcome, end) = py.detach(|| {
-        let outcome = open(&options, &resolved, &opening).and_then(|mut source| {
+        let outcome = endings::open_until(&options, &resolved, &opening).and_then(|(mut source, until)| {
             keep_only(source.as_mut(), options.tenant)?;
             let touched = core.touches(source.expected_requests());
             config::check_memory(&resolved.drive, &touched, files::available_memory())?;
-            run_from(
-                &resolved,
-                source.as_mut(),
-                &core,
-                &mut |progress| reporter.report_progress(progress),
-                &mut states::Kept,
-            )
+            let mut endless = match core.warmup {
+                Warmup::Auto if options.tenant.is_none() => {
+                    workload::endless(&options.workload, &opening, workload::RUN_IN_SEED)?
+                }
+                _ => None,
+            };
+            let endless = endless.as_mut().map(|source| source.as_mut() as _);
+            let load = Load { source: source.as_mut(), endless, until };
+            run_from(&resolved, load, &core, &mut |progress| reporter.report_progress(progress), &mut states::Kept)
         });
         (outcome, Instant::now())
     });
@@ -376,6 +365,50 @@ fn check(py: Python<'_>, options_json: &str) -> PyResult<String> {
     let opened = || check_workload(open(&options, &resolved, &opening)?.as_mut(), &core);
     py.detach(opened).map_err(raise)?;
     Ok(resolved.to_json().to_string())
+}
+
+/// Scales the drive of a run to `memory` bytes, at most to `most` of its size; returns, as JSON, the options
+/// `overrides` of the scaled drive, its `factor`, `capacity` and `needs` before and after, the `scaled` keys, and a
+/// `text`.
+#[pyfunction]
+fn fit_memory(py: Python<'_>, options_json: &str, memory: u64, most: f64) -> PyResult<String> {
+    let options = parse_options(options_json)?;
+    let resolved = resolve(&options.ssd, options.ftl.as_deref(), &options.set)?;
+    let core = core_options(&options)?;
+    let trace = trace_options(&options, &resolved);
+    let playing = playing(&options, &resolved)?;
+    let drive_bytes = resolved.drive.logical_bytes();
+    let opening = Opening { drive_bytes, seed: options.seed, trace: &trace, playing: &playing };
+    let fitted = py.detach(|| {
+        let expected = open(&options, &resolved, &opening)?.expected_requests();
+        let drive = Described { ssd: &options.ssd, ftl: options.ftl.as_deref(), overrides: &options.set };
+        config::fit::fit_memory(drive, &core.touches(expected), memory, most, &read_file)
+    });
+    let fitted = fitted.map_err(raise)?;
+    let made = serde_json::json!({
+        "overrides": fitted.overrides,
+        "factor": fitted.factor,
+        "capacity_bytes": fitted.capacity,
+        "needs_bytes": fitted.needs,
+        "memory_bytes": memory,
+        "scaled": fitted.scaled,
+        "text": fitted.text(memory),
+    });
+    Ok(made.to_string())
+}
+
+/// Memory in bytes that this process can get; None if the system reports none.
+#[pyfunction]
+fn available_memory() -> Option<u64> {
+    files::available_memory()
+}
+
+/// The remedy of the settings `keys` that nothing reads, for the message of `unread_keys`.
+#[pyfunction]
+fn unread_remedy(ssd: &str, ftl: Option<&str>, overrides: Vec<String>, keys: Vec<String>) -> PyResult<String> {
+    Python::attach(plugins::ready)?;
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    config::unread_remedy(ssd, ftl, &overrides, &keys, &read_file).map_err(raise)
 }
 
 /// Lets later runs of this process keep states of preconditioned drives: up to `memory` bytes in memory, and up to
@@ -536,7 +569,8 @@ pub fn module(module: &Bound<'_, PyModule>, layers: &'static [Entry]) -> PyResul
         module: plugins::add_library, plugins::add_policy, formats::add_format, crash::drive_bytes,
         wom::wom_spare_needed, run,
         serve::serve, serve::detach, images::image_seed, images::image_settings, images::look_at_image,
-        tables::parquet_table, check, keep_states, state_counts, state_notes, build, profile, show, unread_keys,
+        tables::parquet_table, check, fit_memory, available_memory, unread_remedy,
+        keep_states, state_counts, state_notes, build, profile, show, unread_keys,
         configuration_keys, traces::trace_info, traces::trace_convert, traces::trace_requests, list_registry,
         checking::check_layer, wear::bit_error_rates, wear::life, workload_spec, version
     );

@@ -114,7 +114,7 @@ pub fn has_raised() -> bool {
     RAISED.with_borrow(Option::is_some)
 }
 
-/// Keeps the first exception. One that would end Python, such as that of `sys.exit`, becomes an error of the policy.
+/// Keeps the first exception. One that would end Python, such as `sys.exit` raises, becomes an error of the policy.
 pub fn keep(error: PyErr) {
     let ends = Python::attach(|py| {
         !error.is_instance_of::<PyException>(py) && !error.is_instance_of::<PyKeyboardInterrupt>(py)
@@ -321,7 +321,8 @@ type Choose = extern "C" fn(i64, i64, i64, *const i64, *const i64, *const i64, *
 /// The index that the compiled function at `address` chooses among `count` blocks, given their columns.
 #[allow(unsafe_code, reason = "the user states that a function of this type is at the address")]
 fn call_compiled(address: usize, plane: u32, units: u32, count: usize, columns: [&[Cell<i64>]; 4]) -> PyResult<usize> {
-    // SAFETY: `palimpsest.policies` accepts only function pointers of this type, and what states to be one (numba).
+    // SAFETY: `palimpsest.policies` accepts only function pointers of this type, and objects that state to be one
+    // (numba).
     let choose = unsafe { std::mem::transmute::<usize, Choose>(address) };
     let [block, valid, age, erases] = columns.map(|column| column.as_ptr().cast());
     let chosen = choose(plane.into(), units.into(), count as i64, block, valid, age, erases);

@@ -21,6 +21,9 @@ const BUFFER_BYTES: usize = 1 << 18;
 /// Largest job file.
 const JOB_FILE_BYTES: u64 = 1 << 20;
 
+/// What distinguishes the random numbers of a run-in from those of the measurement.
+pub const RUN_IN_SEED: u64 = 0x72_75_6e_2d_69_6e;
+
 /// Options of opening a workload.
 pub struct Opening<'a> {
     /// Bytes of the drive, for generated workloads.
@@ -177,6 +180,44 @@ pub fn open(text: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
     open_file(text, opening)
 }
 
+/// The load of [`open`] without end, and with random numbers that `other` changes; `None` for traces, objects, stores
+/// of records, and jobs that depend on the state of the drive.
+pub fn endless(text: &str, opening: &Opening<'_>, other: u64) -> Result<Option<Box<dyn Source>>> {
+    let namespaces = opening.playing.namespaces.clone();
+    let is_described = |spec: &str| ObjectSpec::is_meant(spec) || LsmSpec::is_meant(spec);
+    let changed = || text.split_once(',').and_then(|(name, changes)| Some((config::workload_spec(name)?, changes)));
+    let preset = config::workload_spec(text).map(|spec| (spec, "")).or_else(changed);
+    let path = Path::new(text);
+    let spec = match preset {
+        Some((spec, _)) if is_described(&spec) => return Ok(None),
+        Some((spec, "")) => spec,
+        Some((spec, changes)) => FioSpec::changed(&spec, changes)?,
+        None if text.contains('=') && !path.exists() => text.to_owned(),
+        None if path.is_file() && is_recognised(opening) => {
+            let file = File::open(path).map_err(|error| Error::input(text, describe_io(&error)))?;
+            let mut file = BufReader::with_capacity(BUFFER_BYTES, file);
+            if !file.fill_buf().is_ok_and(is_job_file) {
+                return Ok(None);
+            }
+            let jobs = JobFile::parse_in(&read_text(file, text)?, text, &surroundings())?.endless(other);
+            return Ok(jobs
+                .map(|jobs| jobs.source(namespaces, opening.seed ^ other))
+                .transpose()?
+                .map(|source| Box::new(source) as _));
+        }
+        None => return Ok(None),
+    };
+    if is_described(&spec) {
+        return Ok(None);
+    }
+    fio::endless(&spec, namespaces, opening.seed, other)
+}
+
+/// What job files may read.
+fn surroundings() -> Surroundings<'static> {
+    Surroundings { variable: &|name| std::env::var(name).ok(), include: &include }
+}
+
 /// The workload in the file at `path`: a trace, one in an archive (`ARCHIVE/NAME`), or a job file.
 pub fn open_file(path: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
     if let Some((archive, member)) = in_archive(path) {
@@ -237,8 +278,7 @@ fn jobs(text: String, path: &str, opening: &Opening<'_>) -> Result<Box<dyn Sourc
     if let Some(option) = option {
         return Err(Error::input(option, format!("{path} is a job file of fio; expected a trace")));
     }
-    let file =
-        JobFile::parse_in(&text, path, &Surroundings { variable: &|name| std::env::var(name).ok(), include: &include });
+    let file = JobFile::parse_in(&text, path, &surroundings());
     Ok(Box::new(file?.source(opening.playing.namespaces.clone(), opening.seed)?))
 }
 

@@ -71,6 +71,22 @@ pub fn of_text(text: &str, drive: impl Into<Namespaces>, seed: u64) -> Result<Bo
     }
 }
 
+/// The load of `text` as [`of_text`], without begin, end and searches, and with random numbers that `other` changes.
+/// `None` if the requests depend on the state of the drive or of other jobs.
+///
+/// # Errors
+/// As [`of_text`].
+pub fn endless(text: &str, drive: impl Into<Namespaces>, seed: u64, other: u64) -> Result<Option<Box<dyn Source>>> {
+    let seed = seed ^ other;
+    match JobFile::of_line(text)? {
+        Some(jobs) => match jobs.endless(other) {
+            Some(jobs) => Ok(Some(Box::new(jobs.source(drive, seed)?))),
+            None => Ok(None),
+        },
+        None => FioSpec::parse(text)?.endless(other).map(|spec| generated(&spec, drive, seed)).transpose(),
+    }
+}
+
 /// The requests of `spec`, the first tenant of `drive` (bytes, or namespaces); equal seeds give equal requests.
 ///
 /// # Errors

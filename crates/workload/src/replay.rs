@@ -48,14 +48,14 @@ pub enum Repeat {
     Times(u64),
     /// Until the workload has written this many times the drive's capacity.
     DriveWrites(f64),
-    /// Until the drive is worn out.
+    /// Until the run ends, by wear or by evidence.
     Forever,
 }
 
 impl Repeat {
     /// The option that sets this repetition.
     pub fn option(self) -> &'static str {
-        if self == Repeat::Forever { "--until worn-out" } else { "--repeat" }
+        if self == Repeat::Forever { "--until" } else { "--repeat" }
     }
 
     /// Reads `3` or `2dw`.
@@ -305,6 +305,14 @@ impl Source for Replay {
 
     fn arrivals(&self) -> Arrivals {
         self.inner.arrivals()
+    }
+
+    fn uses_up_addresses(&self) -> bool {
+        self.inner.uses_up_addresses()
+    }
+
+    fn favours_addresses(&self) -> bool {
+        self.inner.favours_addresses()
     }
 
     fn can_repeat(&self) -> bool {

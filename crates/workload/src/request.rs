@@ -219,6 +219,17 @@ pub trait Source: Send {
         None
     }
 
+    /// Whether sizes and places of requests change during a pass over the addresses, because random requests go to the
+    /// addresses that the pass has left.
+    fn uses_up_addresses(&self) -> bool {
+        false
+    }
+
+    /// Whether some addresses are more likely than others in the long run.
+    fn favours_addresses(&self) -> bool {
+        true
+    }
+
     /// Whether `--repeat` can play the workload again.
     fn can_repeat(&self) -> bool {
         true

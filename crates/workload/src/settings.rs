@@ -1,6 +1,6 @@
 //! Settings of the host, and of the write buffer.
 
-use palimpsest_flash::keys::{Feature, Reader, is};
+use palimpsest_flash::keys::{Feature, Growth, Reader, is};
 use palimpsest_flash::units::{self, Nanos};
 use palimpsest_flash::{keys, words};
 
@@ -24,6 +24,8 @@ const TIMED_PAGES: Reader = Reader::with(Feature::TimedPages);
 const UNPROTECTED_PAGES: Reader = OPEN_PAGES.needs(&["buffer.ack = program|volatile"]);
 /// Acknowledged writes wait in the write buffer for their programs.
 const ACKNOWLEDGED: Reader = Reader::ANY.needs(&["buffer.ack = buffer|volatile"]);
+/// The same, on drives that have a run-in: those without zones.
+const AFTER_RUN_IN: Reader = Reader::UNZONED.needs(&["buffer.ack = buffer|volatile"]);
 
 keys! {
     /// Settings of the host and of the drive's write buffer.
@@ -53,13 +55,16 @@ keys! {
     group pub BUFFER {
         /// bytes of the write buffer
         pub buffer_bytes: u64 = "buffer.size", Bytes { min: 512, max: 1 << 40 }, "1MiB",
-            read_by[OPEN_PAGES, ACKNOWLEDGED];
+            read_by[OPEN_PAGES, ACKNOWLEDGED], grows_with[Growth::Capacity];
         /// a write is acknowledged in a buffer that survives a power cut, when programmed, or in a buffer that a power
         /// cut empties
         pub acknowledge: Acknowledge = "buffer.ack", Acknowledge::KIND, "buffer";
         /// a flush waits for programs, or ends at once, since the buffer is protected; a file system always commits
         pub flush_is_free: bool = "buffer.flush", Choice(&["programs", "free"]) => is("free"), "programs",
             read_by[OPEN_PAGES, Reader::BARE], needs["buffer.ack = buffer"];
+        /// the measurement after a run-in starts with the buffer as the load leaves it, or with an empty one
+        pub starts_empty: bool = "buffer.start", Choice(&["load", "empty"]) => is("empty"), "load",
+            read_by[AFTER_RUN_IN];
         /// time to put the first subpage of a write into the write buffer
         pub t_write: Nanos = "buffer.t_write", Time, "0ns", read_by[OPEN_PAGES, ACKNOWLEDGED];
         /// time for each further subpage of the write

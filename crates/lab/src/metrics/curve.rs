@@ -2,10 +2,14 @@
 //! run.
 //!
 //! A bounded number of points, evenly spread over the requests, at every fidelity; finer than the snapshots of blocks,
-//! whose size bounds their number. In a run of unknown length the distance of points doubles as the run proceeds.
+//! whose size bounds their number. In a run of unknown length the distance of points doubles as the run proceeds. A
+//! counted run has no windows of time, so the points divide it into windows of equal numbers of requests, as evidence
+//! of a steady drive.
 //! Ignored: changes between two points.
 
 use super::recorder::FlashTotals;
+use super::steady::{Latencies, Sample};
+use super::tail::Tail;
 use serde::Serialize;
 
 /// Upper bound of points, not reached.
@@ -19,6 +23,8 @@ pub struct Curve {
     interval: u64,
     next: u64,
     points: Points,
+    /// Latencies of a run without time.
+    empty: Tail,
 }
 
 /// Points of the curve, counted since the measurement began.
@@ -36,7 +42,7 @@ impl Curve {
     /// A curve without points, of a run of `expected` requests; 0: unknown.
     pub fn new(expected: u64) -> Self {
         let interval = if expected == 0 { FIRST_INTERVAL } else { expected.div_ceil(MOST_POINTS as u64 - 3) };
-        Curve { interval, next: 0, points: Points::default() }
+        Curve { interval, next: 0, points: Points::default(), empty: Tail::default() }
     }
 
     /// The number of requests after which [`Self::add`] is due.
@@ -62,6 +68,22 @@ impl Curve {
             self.interval *= 2;
         }
         self.next = requests + self.interval;
+    }
+
+    /// Bytes of the host and bytes programmed between two points, as evidence of a steady drive. A shorter window
+    /// at the end stays out.
+    pub fn samples(&self) -> Vec<Sample<'_>> {
+        let Points { requests, host_bytes, data_bytes } = &self.points;
+        let none = Latencies { count: 0, sum: 0, tail: &self.empty };
+        let window = |at: usize| Sample {
+            requests: requests[at + 1] - requests[at],
+            kinds: [none; 2],
+            // A power cut takes back data that the buffer lost.
+            host_bytes: host_bytes[at + 1].saturating_sub(host_bytes[at]),
+            data_bytes: data_bytes[at + 1].saturating_sub(data_bytes[at]),
+        };
+        let windows = (1..requests.len()).map(|end| window(end - 1));
+        windows.filter(|sample| sample.requests >= self.interval).collect()
     }
 
     /// The points, without the bytes written before the first.

@@ -26,6 +26,8 @@ pub struct Load {
     pub host_bytes: u64,
     /// Time of these writes by the workload's clock.
     pub time: Option<Nanos>,
+    /// Requests wait for the drive all the time, so that `time` is the drive's.
+    pub full: bool,
     /// Bytes of the drive.
     pub capacity: u64,
 }
@@ -43,6 +45,7 @@ pub fn endurance(load: &Load) -> Endurance {
         dwpd_5_years: life.map(|bytes| bytes / (capacity * WARRANTY_YEARS * DAYS_PER_YEAR)),
         years: life.zip(per_day).map(|(life, per_day)| life / per_day / DAYS_PER_YEAR),
         host_bytes_per_day: per_day,
+        full_load: per_day.map(|_| load.full),
         drive_writes: load.host_bytes as f64 / capacity,
     }
 }

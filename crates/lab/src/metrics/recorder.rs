@@ -3,6 +3,7 @@
 
 use super::histogram::Histogram;
 use super::jobs::JobRecorder;
+use super::steady::{Latencies, Sample};
 use super::tail::Tail;
 use super::volumes::VolumeRecorder;
 use super::why::Why;
@@ -49,7 +50,7 @@ struct Window {
     read_sum: u64,
     writes: u64,
     write_sum: u64,
-    /// Sum over requests of the time outstanding in this window; only with percentiles.
+    /// Sum over requests of the time outstanding in this window; only if the recorder notes it.
     outstanding: u64,
     max: Nanos,
     flash: FlashTotals,
@@ -91,14 +92,14 @@ pub struct Recorder {
     /// Whether data of a failed die is being moved, and latencies meanwhile.
     pub rebuilding: bool,
     pub rebuild: Histogram,
-    /// Whether windows have percentiles, and the requests outstanding in them.
-    percentiles: bool,
+    /// Whether windows have the requests outstanding in them.
+    notes_outstanding: bool,
 }
 
 impl Recorder {
-    /// An empty recorder that begins at `start` with the counters `totals`; `percentiles`: store percentiles of each
-    /// window.
-    pub fn new(start: Nanos, totals: FlashTotals, percentiles: bool) -> Self {
+    /// An empty recorder that begins at `start` with the counters `totals`; `notes_outstanding`: note the
+    /// requests outstanding in each window.
+    pub fn new(start: Nanos, totals: FlashTotals, notes_outstanding: bool) -> Self {
         Recorder {
             read: Histogram::new(),
             write: Histogram::new(),
@@ -118,7 +119,7 @@ impl Recorder {
             metered: 0,
             metered_to: start,
             last_completion: start,
-            percentiles,
+            notes_outstanding,
         }
     }
 
@@ -300,6 +301,21 @@ impl Recorder {
         }
     }
 
+    /// The whole windows, and the length of one, as evidence of a steady drive.
+    pub fn samples(&self) -> (Vec<Sample<'_>>, Nanos) {
+        let whole = (self.last_completion - self.start) / self.window;
+        let samples = self.windows.iter().take(whole as usize).map(|window| Sample {
+            requests: window.requests,
+            kinds: [
+                Latencies { count: window.reads, sum: window.read_sum, tail: &window.read_tail },
+                Latencies { count: window.writes, sum: window.write_sum, tail: &window.write_tail },
+            ],
+            host_bytes: window.flash.host_bytes,
+            data_bytes: window.flash.data_bytes,
+        });
+        (samples.collect(), self.window)
+    }
+
     /// The time series; without power if the part has no energies.
     pub fn series(&self, has_energies: bool) -> Series {
         let mean = |sum: u64, count: u64| sum.checked_div(count);
@@ -371,7 +387,6 @@ impl Observer for Recorder {
         if self.rebuilding {
             self.rebuild.record(latency);
         }
-        let percentiles = self.percentiles;
         let window = self.window_at(now);
         window.requests += 1;
         if matches!(kind, RequestKind::Read | RequestKind::Write) {
@@ -379,16 +394,17 @@ impl Observer for Recorder {
         }
         window.max = window.max.max(latency);
         match kind {
-            RequestKind::Read if percentiles => window.read_tail.record(latency),
-            RequestKind::Write if percentiles => window.write_tail.record(latency),
+            RequestKind::Read => {
+                (window.reads, window.read_sum) = (window.reads + 1, window.read_sum + latency);
+                window.read_tail.record(latency);
+            }
+            RequestKind::Write => {
+                (window.writes, window.write_sum) = (window.writes + 1, window.write_sum + latency);
+                window.write_tail.record(latency);
+            }
             _ => {}
         }
-        match kind {
-            RequestKind::Read => (window.reads, window.read_sum) = (window.reads + 1, window.read_sum + latency),
-            RequestKind::Write => (window.writes, window.write_sum) = (window.writes + 1, window.write_sum + latency),
-            _ => {}
-        }
-        if percentiles {
+        if self.notes_outstanding {
             self.note_outstanding(latency, now);
         }
     }

@@ -29,6 +29,11 @@ pub struct Summary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<super::why::Explanations>,
     pub throughput: Throughput,
+    /// Whether the figures are those of an endless run.
+    pub steady: super::steady::Steady,
+    /// The end of a run with `--until`; absent without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<super::steady::Ended>,
     pub simulated_ns: u64,
     pub flash: Flash,
     pub write_amplification: Option<f64>,
@@ -59,7 +64,11 @@ pub struct Summary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub objects: Option<palimpsest_workload::object_figures::Figures>,
     pub ftl_stats: Map<String, Value>,
+    pub basis: super::basis::Basis,
     pub precondition: Precondition,
+    /// Absent if the run had none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_in: Option<RunIn>,
     /// Figures of the volumes of a trace; empty with one volume, or without volumes in the format.
     pub volumes: Vec<VolumeFigures>,
     /// Figures of the sections of a job file, or of a job that searches its depth; empty for one section without.
@@ -108,6 +117,13 @@ pub struct Requests {
     pub write: u64,
     pub trim: u64,
     pub flush: u64,
+}
+
+impl Requests {
+    /// Requests of all kinds.
+    pub fn all(&self) -> u64 {
+        self.read + self.write + self.trim + self.flush
+    }
 }
 
 /// Transfers of the host. `transferred` counts the blocks of the commands, read and written.
@@ -168,7 +184,8 @@ pub struct Throughput {
     pub bytes_per_s: Option<f64>,
 }
 
-/// Operations of flash in the measured part of the run.
+/// Operations of flash in the measured part of the run. `consumed_bytes` are the erases times the bytes of a block.
+/// Unlike write amplification, they count pages that stay unused until an erase, and codes that program pages again.
 #[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Flash {
@@ -177,6 +194,7 @@ pub struct Flash {
     pub partial_programs: u64,
     pub reprograms: u64,
     pub erases: u64,
+    pub consumed_bytes: u64,
     pub bytes_sensed: u64,
     pub bytes_transferred: u64,
     pub read_retries: u64,
@@ -290,7 +308,7 @@ pub struct SingleLife {
 /// Endurance: WAF (write amplification), TBW in terabytes, drive writes a day at the workload's own rate and at the
 /// rate that ends the drive's life after five years, years of life at the workload's rate, and writes of the run in
 /// multiples of the drive: see [`super::endurance`]. Null if no block was erased, nothing was written, or there is no
-/// rate.
+/// rate. `full_load`: the rate is the drive's throughput, because the drive never was without a request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Endurance {
@@ -300,6 +318,7 @@ pub struct Endurance {
     pub dwpd_5_years: Option<f64>,
     pub years: Option<f64>,
     pub host_bytes_per_day: Option<f64>,
+    pub full_load: Option<bool>,
     pub drive_writes: f64,
 }
 
@@ -427,6 +446,16 @@ pub struct Precondition {
     pub bytes_written: u64,
     pub last_write_amplification: Option<f64>,
     pub converged: Option<bool>,
+}
+
+/// The run-in: the load before the measurement, which brought the drive to the level of this load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[allow(missing_docs, reason = "the names are clear")]
+pub struct RunIn {
+    pub requests: u64,
+    pub ns: u64,
+    /// Rates and the level of the write buffer changed no more at its end.
+    pub stationary: bool,
 }
 
 /// The simulation itself: the only figures that differ between two runs.

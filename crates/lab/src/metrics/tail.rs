@@ -36,6 +36,17 @@ impl Tail {
         self.total += other.total;
     }
 
+    /// The largest distance between times of the bucket of `value` and its middle, in ns.
+    pub fn half_bucket(value: Nanos) -> Nanos {
+        let shift = (64 - value.leading_zeros()).saturating_sub(SUB_BITS + 1);
+        (1 << shift) >> 1
+    }
+
+    /// Times recorded.
+    pub fn count(&self) -> u64 {
+        self.total
+    }
+
     /// The time that 99 % of all times do not exceed: the middle of a bucket; `None` when empty.
     pub fn p99(&self) -> Option<Nanos> {
         (self.total > 0).then(|| self.percentile_of(99, 100))

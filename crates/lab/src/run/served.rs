@@ -198,6 +198,7 @@ impl<'a> Served<'a> {
             Some(saved) => session.restore(resolved, saved)?,
         };
         session.start_timing()?;
+        session.start_faults();
         session.drive.power.drops_requests = true;
         session.start_measuring();
         session.drive.reports.refused.clear();

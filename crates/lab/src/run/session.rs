@@ -8,15 +8,20 @@ mod jobs;
 mod laws;
 mod life;
 mod power;
+mod run_in;
 mod tally;
 mod watch;
 mod zoned;
 
+use super::until::Until;
 use super::{Fidelity, Options, Phase, Watcher, build, check_options, registered};
 use crate::config::DriveConfig;
+use crate::metrics::curve::Curve;
 use crate::metrics::jobs::JobRecorder;
 use crate::metrics::recorder::{FlashTotals, Recorder, subtract};
 use crate::metrics::snapshots::Snapshots;
+use crate::metrics::steady::{self, Collected, Steady};
+use crate::metrics::summary::RunIn;
 use crate::metrics::volumes::VolumeRecorder;
 use address::Addresses;
 use ahead::Intake;
@@ -42,6 +47,9 @@ use std::sync::Arc;
 use tally::Tally;
 use watch::Watch;
 
+/// A load that writes this share of the data writes all of it.
+const MOST_OF_DATA: f64 = 0.8;
+
 /// The time of requests that the host submits.
 #[derive(Clone, Copy)]
 enum Pace {
@@ -66,6 +74,28 @@ pub(super) struct Baseline {
     power_cuts: u64,
     pub(super) bus_busy: Vec<Nanos>,
     pub(super) die_busy: Vec<Nanos>,
+    /// Bytes in the write buffer.
+    pub(super) buffered: u64,
+}
+
+/// Properties of the requests of a workload.
+#[derive(Clone, Copy)]
+struct Traits {
+    /// They change during a pass over the addresses.
+    use_up_addresses: bool,
+    /// Some addresses are more likely than others.
+    favour_addresses: bool,
+}
+
+/// The part of the load before the measurement.
+#[derive(Default, Clone, Copy)]
+pub(super) struct Lead {
+    /// The run-in, if there was one.
+    pub(super) run_in: Option<RunIn>,
+    /// The jobs have a ramp, and it is not over.
+    pub(super) ramps: bool,
+    /// Requests in the ramp.
+    ramped: u64,
 }
 
 /// A drive under a workload.
@@ -83,9 +113,10 @@ pub struct Session<'a> {
     /// A classifier outside of the drive gets the requests first.
     classifies: bool,
     idle: Idle,
-    /// The jobs have a ramp, and it is not over; and the requests in it.
-    pub(super) ramps: bool,
-    ramped: u64,
+    /// Properties of the workload.
+    traits: Traits,
+    /// The part of the load before the measurement.
+    pub(super) lead: Lead,
     /// The reason why the drive is worn out.
     pub(super) worn_out: Option<String>,
 }
@@ -140,8 +171,9 @@ impl<'a> Session<'a> {
             idle: Idle::new(&config),
             config,
             options,
-            ramps: false,
-            ramped: 0,
+            // Of a program's requests nothing is known.
+            traits: Traits { use_up_addresses: false, favour_addresses: true },
+            lead: Lead::default(),
             worn_out: None,
         })
     }
@@ -196,7 +228,7 @@ impl<'a> Session<'a> {
         (host > before.0).then(|| (flash - before.1) as f64 / (host - before.0) as f64)
     }
 
-    /// Starts timing, in timed runs, and scheduled faults.
+    /// Starts timing, in timed runs.
     pub(super) fn start_timing(&mut self) -> Result<()> {
         if self.options.fidelity == Fidelity::Timed {
             self.verifier.shadow.start_timing();
@@ -205,15 +237,23 @@ impl<'a> Session<'a> {
         self.drive.reports.outside.iter_mut().for_each(Outside::begin_workload);
         self.drive.io.begin_checkpoints();
         self.drive.read_ahead(self.config.read_ahead, self.config.logical_subpages());
-        let config = Arc::clone(&self.config);
-        let start = Start { settings: &config.ftl, dies: config.physical.dies(), seed: self.options.seed };
-        faults::of(&config.ftl).for_each(|fault| (fault.start)(&start, &mut self.drive));
         Ok(())
     }
 
-    /// Ends preconditioning, and runs the warm-up.
-    pub(super) fn begin(&mut self, source: &mut dyn Source) -> Result<()> {
+    /// Starts scheduled faults.
+    pub(super) fn start_faults(&mut self) {
+        let config = Arc::clone(&self.config);
+        let start = Start { settings: &config.ftl, dies: config.physical.dies(), seed: self.options.seed };
+        faults::of(&config.ftl).for_each(|fault| (fault.start)(&start, &mut self.drive));
+    }
+
+    /// Ends preconditioning, and runs the run-in with `endless`, the load without end, and the warm-up.
+    pub(super) fn begin(&mut self, source: &mut dyn Source, endless: Option<&mut dyn Source>) -> Result<()> {
         self.start_timing()?;
+        self.lead.run_in = self.run_in(endless)?;
+        self.start_faults();
+        self.traits =
+            Traits { use_up_addresses: source.uses_up_addresses(), favour_addresses: source.favours_addresses() };
         self.recorder.volumes = source.has_volumes().then(VolumeRecorder::default);
         self.recorder.jobs = JobRecorder::new(&source.sections());
         self.name_tenants(source)?;
@@ -237,9 +277,8 @@ impl<'a> Session<'a> {
     /// Runs the `ramp_time` of the first jobs, whose requests `--requests` does not count.
     fn ramp(&mut self, source: &mut dyn Source) -> Result<()> {
         let is_timed = self.options.fidelity == Fidelity::Timed;
-        let now = self.drive.engine.now();
-        self.ramps = is_timed && source.jobs().is_some_and(|jobs| jobs.is_ramping(now));
-        if !self.ramps {
+        self.lead.ramps = is_timed && source.jobs().is_some() && self.is_ramping(source);
+        if !self.lead.ramps {
             return Ok(());
         }
         if self.intake.submitted > 0 {
@@ -249,7 +288,8 @@ impl<'a> Session<'a> {
         self.expect(Phase::Warmup, 0)?;
         self.drive.reports.warming_up = true;
         self.drive_some(source, u64::MAX)?;
-        (self.drive.reports.warming_up, self.ramps, self.ramped) = (false, false, self.intake.submitted);
+        self.drive.reports.warming_up = false;
+        self.lead = Lead { ramps: false, ramped: self.intake.submitted, ..self.lead };
         Ok(())
     }
 
@@ -271,6 +311,7 @@ impl<'a> Session<'a> {
             power_cuts: drive.power.cuts,
             bus_busy: drive.engine.bus_busy(),
             die_busy: drive.engine.die_busy(),
+            buffered: drive.buffer_level().0 * u64::from(self.config.geometry.subpage_bytes),
         };
         self.tally.start_measuring();
         let (volumes, mut jobs) = (self.recorder.volumes.is_some(), self.recorder.jobs.take());
@@ -337,10 +378,11 @@ impl<'a> Session<'a> {
 
     /// Runs the rest of the workload.
     pub(super) fn drive_all(&mut self, source: &mut dyn Source) -> Result<()> {
-        let limit = self.options.requests.map_or(u64::MAX, |requests| requests.saturating_add(self.ramped));
+        let most = self.watch.until.as_ref().map(Until::most_requests).or(self.options.requests);
+        let limit = most.map_or(u64::MAX, |requests| requests.saturating_add(self.lead.ramped));
         let rest = limit.saturating_sub(self.intake.submitted);
         let expected = source.expected_requests().map_or(0, |all| all.saturating_sub(self.intake.submitted));
-        let expected = if expected == 0 { self.options.requests.map_or(0, |_| rest) } else { expected.min(rest) };
+        let expected = if expected == 0 { most.map_or(0, |_| rest) } else { expected.min(rest) };
         self.expect(Phase::Run, expected)?;
         let driven = self.drive_some(source, rest);
         self.or_worn_out(driven)?;
@@ -422,6 +464,7 @@ impl<'a> Session<'a> {
                     self.watch_one()?;
                 }
                 Due::At(time) => {
+                    self.tally.was_idle |= self.drive.outstanding() == 0;
                     // A job receives completions of the same moment first.
                     let until = time.saturating_add(u64::from(matches!(pace, Pace::Jobs(_))));
                     if self.drive.next_time().is_none_or(|event| until <= event) {
@@ -504,6 +547,30 @@ impl<'a> Session<'a> {
             self.advance_to(Nanos::MAX)?;
         }
         Ok(())
+    }
+
+    /// True if the writes favour some of the addresses with data.
+    fn is_skewed(&self) -> bool {
+        let data = self.tally.precondition_bytes.min(self.config.logical_bytes());
+        self.traits.favour_addresses || (self.tally.span_bytes() as f64) < MOST_OF_DATA * data as f64
+    }
+
+    /// The evidence for the figures of the measurement so far.
+    pub(super) fn steady(&self) -> Steady {
+        let (samples, window) = match (&self.watch.curve, self.options.fidelity) {
+            (_, Fidelity::Timed) => self.recorder.samples(),
+            (curve, Fidelity::Count) => (curve.as_ref().map_or_else(Vec::new, Curve::samples), 0),
+        };
+        let collected = Collected {
+            erases: self.planned().erases - self.baseline.io.erases,
+            blocks: u64::from(self.config.geometry.blocks()),
+            written: self.tally.bytes_since_precondition(),
+            span: self.tally.span_bytes(),
+            skewed: self.is_skewed(),
+            used_up: self.traits.use_up_addresses.then(|| self.tally.passed()),
+            requests: self.tally.requests.all(),
+        };
+        steady::judge(&samples, window, collected)
     }
 
     /// Whether contents were verified.

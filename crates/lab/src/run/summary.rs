@@ -1,10 +1,12 @@
 //! The result of a run, from its counters. Ignored: the schema, which [`crate::metrics::summary`] defines.
 
+mod basis;
 mod tenants;
 mod wear;
 
-use super::{Buckets, Detail, Fidelity, Histograms, Options, Outcome, Session, Utilization, Wear, registered};
-use crate::config::Resolved;
+use super::until::Until;
+use super::{Buckets, Detail, Fidelity, Histograms, Options, Outcome, Session, Wear, registered};
+use crate::config::{DriveConfig, Resolved};
 use crate::metrics::curve::Curve;
 use crate::metrics::endurance::{Load, endurance};
 use crate::metrics::fdp::{self, Fdp};
@@ -13,6 +15,7 @@ use crate::metrics::lifetime::unsafe_after;
 use crate::metrics::operations::columns;
 use crate::metrics::recorder::Recorder;
 use crate::metrics::snapshots::Snapshots;
+use crate::metrics::steady::{Steady, about};
 use crate::metrics::summary::{
     ByCause, Checkpoint, Energy, Flash, Gc, Latencies, Latency, MappingBytes, Merge, Power, Precondition, Promise,
     Rain, ReadAhead, ReadAmplification, Reliability, SCHEMA_VERSION, Sim, Summary, Throughput,
@@ -28,7 +31,7 @@ use palimpsest_sim::timeline::MOST_OPERATIONS;
 use palimpsest_workload::in_order::Disorder;
 use palimpsest_workload::object_figures::Figures;
 use palimpsest_workload::replay::Volume;
-use palimpsest_workload::request::{Section, Source};
+use palimpsest_workload::request::{Arrivals, Section, Source};
 use palimpsest_workload::settings::Acknowledge;
 use serde_json::{Map, Value};
 
@@ -49,6 +52,8 @@ pub(super) struct TraceRead {
     pub objects: Option<Figures>,
     /// Notes on the replay.
     pub notes: Vec<String>,
+    /// Whether requests arrive at times of their own.
+    pub is_open: bool,
     /// Whether `--repeat` can play the workload again; never true for requests to a served drive.
     pub can_repeat: bool,
 }
@@ -64,6 +69,7 @@ impl TraceRead {
             sections: source.sections(),
             objects: source.objects(),
             notes: source.notes(),
+            is_open: source.arrivals() == Arrivals::Open,
             can_repeat: source.can_repeat(),
         }
     }
@@ -73,6 +79,11 @@ impl TraceRead {
 fn hits(session: &Session<'_>) -> u64 {
     let of = |io: &IoCounters| io.memory_reads[Cause::Host as usize];
     of(&session.drive.io.counters) - of(&session.baseline.io)
+}
+
+/// Bytes of a block; of a superblock, those of each of its blocks, because flash counts their erases.
+fn block_bytes(config: &DriveConfig) -> u64 {
+    u64::from(config.physical.pages_per_block) * u64::from(config.geometry.page_bytes())
 }
 
 /// The result of a finished session.
@@ -96,6 +107,8 @@ pub(super) fn outcome(
     let amplification = (written > 0).then(|| data_bytes as f64 / written as f64);
     let (tenants, tenancy) = tenants::tenants(session, (&trace.sections, &trace.volumes), timed, data_bytes);
     let unsafe_after = unsafe_after(&config.part, figures.safe_life, &measured);
+    let steady = session.steady();
+    let until = session.watch.until.as_ref().map(|until| (&steady, until));
     let summary = Summary {
         schema_version: SCHEMA_VERSION,
         ftl: config.ftl.name.clone(),
@@ -105,6 +118,7 @@ pub(super) fn outcome(
         seed: options.seed,
         fidelity: if timed { "timed" } else { "count" },
         payload: payload_name(options.payload),
+        basis: basis::basis(session, timed.then_some(simulated), trace.is_open, &figures),
         promise: Promise::of(config.guarantee(registered(config)), config.host.acknowledge == Acknowledge::Volatile),
         config: resolved.to_json(),
         requests: session.tally.requests.clone(),
@@ -112,6 +126,7 @@ pub(super) fn outcome(
         latency_ns: timed.then(|| latencies(recorder)),
         why: recorder.why.explanations(),
         throughput: throughput(session, timed, simulated),
+        until: until.map(|(steady, until)| until.ended(steady)),
         simulated_ns: simulated,
         write_amplification: amplification,
         padding_bytes: io.padding_bytes - io_before.padding_bytes,
@@ -122,11 +137,7 @@ pub(super) fn outcome(
             count: figures.merges - before.merges,
             moved_subpages: figures.merge_moved_subpages - before.merge_moved_subpages,
         },
-        mapping: MappingBytes {
-            bytes: figures.mapping.tables.iter().map(|table| table.1).sum(),
-            bytes_peak: figures.mapping.peak_bytes,
-            tables: figures.mapping.tables.iter().copied().collect(),
-        },
+        mapping: mapping(&figures),
         energy_uj: energy(session),
         power_w: if timed && session.config.part.has_energies() { recorder.power() } else { Default::default() },
         endurance: endurance(&load(session, amplification, life.projected_host_bytes, timed.then_some(simulated))),
@@ -144,13 +155,21 @@ pub(super) fn outcome(
         jobs: recorder.jobs.as_ref().map_or_else(Vec::new, |jobs| jobs.figures(&trace.sections, timed)),
         tenants,
         tenancy,
-        notes: notes(session, &trace, &precondition, unsafe_after, &figures.remarks),
+        notes: notes(session, &trace, &precondition, unsafe_after, &figures.remarks, until),
+        steady,
         precondition,
+        run_in: session.lead.run_in,
         interrupted: session.watch.interrupted,
         flash,
         sim: Sim::default(),
     };
     Outcome { summary, detail: detail(session, timed, simulated) }
+}
+
+fn mapping(figures: &LayerFigures) -> MappingBytes {
+    let of = &figures.mapping;
+    let (bytes, tables) = (of.tables.iter().map(|table| table.1).sum(), of.tables.iter().copied().collect());
+    MappingBytes { bytes, bytes_peak: of.peak_bytes, tables }
 }
 
 fn latencies(recorder: &Recorder) -> Latencies {
@@ -184,12 +203,14 @@ fn flash(session: &Session<'_>) -> Flash {
         let reads = io.reads[cause] - io_before.reads[cause];
         (name, ByCause { reads, programs: io.programs[cause] - io_before.programs[cause] })
     });
+    let erases = nand.erases - before.erases;
     Flash {
         page_reads: nand.reads - before.reads,
         page_programs: nand.programs - before.programs,
         partial_programs: nand.partial_programs - before.partial_programs,
         reprograms: nand.reprograms - before.reprograms,
-        erases: nand.erases - before.erases,
+        erases,
+        consumed_bytes: erases * block_bytes(&session.config),
         bytes_sensed: io.sensed.iter().sum::<u64>() - io_before.sensed.iter().sum::<u64>(),
         bytes_transferred: io.bus_bytes - io_before.bus_bytes,
         read_retries: nand.retries - before.retries,
@@ -277,6 +298,7 @@ fn load(session: &Session<'_>, waf: Option<f64>, life_bytes: Option<u64>, simula
         life_bytes,
         host_bytes: session.tally.host.bytes_written,
         time: own.or(simulated),
+        full: own.is_none() && !session.tally.was_idle,
         capacity: session.capacity(),
     }
 }
@@ -357,7 +379,7 @@ fn zns(session: &Session<'_>, figures: &LayerFigures) -> Option<Zns> {
 
 /// Reclaim unit handles, if the layer has them.
 fn fdp(session: &Session<'_>, figures: &LayerFigures, flash: &Flash) -> Option<Fdp> {
-    let (config, physical) = (&session.config, &session.config.physical);
+    let config = &session.config;
     let page_bytes = u64::from(config.geometry.page_bytes());
     let drive = fdp::Drive {
         isolation: config.ftl.get("fdp.isolation"),
@@ -366,7 +388,7 @@ fn fdp(session: &Session<'_>, figures: &LayerFigures, flash: &Flash) -> Option<F
         statistics: fdp::Statistics {
             host_bytes: session.tally.host.bytes_written,
             media_bytes: flash.page_programs * page_bytes,
-            media_erased_bytes: flash.erases * u64::from(physical.pages_per_block) * page_bytes,
+            media_erased_bytes: flash.consumed_bytes,
         },
     };
     let before = session.baseline.ftl.placement.clone().unwrap_or_default();
@@ -423,6 +445,26 @@ fn own_figures(figures: &LayerFigures, before: &LayerFigures) -> Map<String, Val
     figures.own.iter().map(|&(name, figure)| (name.to_owned(), value(name, figure))).collect()
 }
 
+/// A share of the written bytes beyond which an empty write buffer decides the figures.
+const SHARE_OF_BUFFER: f64 = 0.05;
+
+/// The note of a preconditioned drive that begins with an empty write buffer.
+fn empty_buffer(session: &Session<'_>) -> Option<String> {
+    let (_, size) = session.drive.buffer_level();
+    let size = size * u64::from(session.config.geometry.subpage_bytes);
+    let written = session.tally.host.bytes_written;
+    let is_empty = session.baseline.buffered < size / 10 && session.options.fidelity == Fidelity::Timed;
+    let taken = size.min(written);
+    let matters = is_empty && session.tally.precondition_bytes > 0 && taken as f64 > SHARE_OF_BUFFER * written as f64;
+    matters.then(|| {
+        let percent = 100 * taken / written.max(1);
+        format!(
+            "the write buffer is empty at the start and has room for {percent} % of the {} that the run writes",
+            about(written)
+        )
+    })
+}
+
 /// Notes on the run for the user.
 fn notes(
     session: &Session<'_>,
@@ -430,6 +472,7 @@ fn notes(
     precondition: &Precondition,
     unsafe_after: Option<u64>,
     remarks: &[String],
+    until: Option<(&Steady, &Until)>,
 ) -> Vec<String> {
     let mut notes = Vec::new();
     if session.watch.interrupted {
@@ -440,6 +483,8 @@ fn notes(
         notes
             .push(format!("{why}; the host had written {}, and these are the figures up to then", format_bytes(bytes)));
     }
+    notes.extend(until.and_then(|(steady, until)| until.note(steady)));
+    notes.extend(empty_buffer(session));
     if session.addresses.folded > 0 {
         notes.push(format!(
             "{} requests were beyond the drive and were folded into it (host.fold = true)",
@@ -514,10 +559,6 @@ fn detail(session: &Session<'_>, timed: bool, simulated: u64) -> Detail {
         read: bucketed(&recorder.read),
         write: bucketed(&recorder.write),
     };
-    let shares = |now: Vec<u64>, before: &[u64]| {
-        let busy = now.iter().zip(before).map(|(now, before)| (now - before) as f64);
-        busy.map(|busy| (busy / simulated.max(1) as f64).min(1.0)).collect()
-    };
     let nand = &session.drive.io.nand;
     let blocks = 0..nand.geometry().blocks();
     let (operations, requests) = session.drive.recording().map(|found| columns(&found)).unzip();
@@ -529,11 +570,8 @@ fn detail(session: &Session<'_>, timed: bool, simulated: u64) -> Detail {
             erases: blocks.clone().map(|block| nand.erases(block)).collect(),
             plane: blocks.map(|block| nand.geometry().plane_of_block(block)).collect(),
         },
-        utilization: timed.then(|| Utilization {
-            channels: shares(session.drive.engine.bus_busy(), &session.baseline.bus_busy),
-            dies: shares(session.drive.engine.die_busy(), &session.baseline.die_busy),
-        }),
-        writes: session.watch.curve.as_ref().map(Curve::points),
+        utilization: timed.then(|| basis::utilization(session, simulated)),
+        writes: session.watch.curve.as_ref().filter(|_| session.options.series).map(Curve::points),
         blocks: session.watch.snapshots.as_ref().map(Snapshots::series),
         operations,
         requests,

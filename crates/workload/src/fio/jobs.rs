@@ -157,6 +157,14 @@ impl JobFile {
         Ok(JobFile { name: name.to_string(), jobs, notes })
     }
 
+    /// The same load without begin, end and searches, with seeds of its own changed by `other`; `None` if the requests
+    /// of some job depend on the state of the drive or of other jobs.
+    pub fn endless(&self, other: u64) -> Option<JobFile> {
+        let endless = |job: &Job| Some(Job { spec: job.spec.endless(other)?, ..job.clone() });
+        let jobs = self.jobs.iter().map(endless).collect::<Option<_>>()?;
+        Some(JobFile { name: self.name.clone(), jobs, notes: Vec::new() })
+    }
+
     /// The requests of all jobs on `drive` (bytes, or namespaces); equal seeds give equal requests.
     ///
     /// # Errors

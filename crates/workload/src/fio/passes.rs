@@ -146,6 +146,11 @@ impl Passes {
         plain && (!spec.pattern.random || (spec.distribution == Distribution::Random && aligned && mapped))
     }
 
+    /// True if requests go to the blocks that the map has left.
+    pub fn use_up_addresses(&self) -> bool {
+        matches!(self.order, Order::Mapped(_))
+    }
+
     /// The seeds of job `number` (from 1) of a run with `seed`.
     pub fn seeds(spec: &FioSpec, seed: u64, number: u64) -> Seeds {
         let (randseed, repeats) = match (spec.seed, spec.repeat) {

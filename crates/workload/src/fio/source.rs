@@ -49,6 +49,8 @@ pub struct FioSource {
     bytes_left: u64,
     issued: u64,
     expected: Option<u64>,
+    /// Some addresses are more likely than others.
+    favours: bool,
     kind_rng: Rng,
     address_rng: Rng,
     size_rng: Rng,
@@ -227,6 +229,7 @@ impl FioSource {
         };
         Ok(FioSource {
             region,
+            favours: files.is_some() || spec.pattern.random && spec.distribution != Distribution::Random,
             files: files.map(|files| {
                 let layouts = match &spec.groups[..] {
                     [] => vec![Layout::new(&files, spec.open_files, seed)],
@@ -492,6 +495,14 @@ impl Source for FioSource {
 
     fn expected_requests(&self) -> Option<u64> {
         self.expected
+    }
+
+    fn favours_addresses(&self) -> bool {
+        self.favours
+    }
+
+    fn uses_up_addresses(&self) -> bool {
+        self.passes.as_ref().is_some_and(Passes::use_up_addresses)
     }
 }
 

@@ -365,6 +365,29 @@ impl Default for FioSpec {
 }
 
 impl FioSpec {
+    /// The same load without begin, end and searches, with a seed of its own changed by `other`; `None` if the requests
+    /// depend on the state of the drive or of other jobs.
+    pub(super) fn endless(&self, other: u64) -> Option<FioSpec> {
+        let depends = self.zoned.on || self.target.time > 0 || self.order.stonewall || self.order.after.is_some();
+        let FioSpec { floor, order, check, .. } = FioSpec::default();
+        (!depends).then(|| FioSpec {
+            requests: None,
+            io_size: None,
+            loops: None,
+            runtime: None,
+            time_based: false,
+            start_delay: 0,
+            delay_spread: 0,
+            ramp: 0,
+            end_flush: false,
+            seed: self.seed.map(|seed| seed ^ other),
+            floor,
+            order,
+            check,
+            ..self.clone()
+        })
+    }
+
     /// Reads `text` such as `rw=randwrite,bs=4k,size=1GiB`.
     ///
     /// # Errors

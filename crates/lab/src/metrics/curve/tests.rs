@@ -1,6 +1,7 @@
 //! Tests of the module `curve`.
 
 use super::*;
+use crate::metrics::steady::{Collected, Verdict, judge};
 
 #[test]
 fn points_are_few_and_even_whatever_is_expected() {
@@ -21,5 +22,28 @@ fn points_are_few_and_even_whatever_is_expected() {
         let gaps: Vec<u64> = at.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let (last, regular) = gaps.split_last().unwrap();
         assert!(regular.iter().all(|&gap| gap == curve.interval) && *last <= curve.interval, "{expected}");
+    }
+}
+
+/// The points of a run without time are windows that judge write amplification; the last one is shorter, and stays out.
+#[test]
+fn points_judge_write_amplification() {
+    let even: fn(u64) -> u64 = |done| 2 * done;
+    let rising: fn(u64) -> u64 = |done| 2 * done + done * done / 100_000;
+    for (programmed, verdict) in [(even, Verdict::Yes), (rising, Verdict::No)] {
+        let mut curve = Curve::new(0);
+        let requests = 100_010;
+        for done in 0..=requests {
+            if done == requests || done == curve.next() {
+                let totals = FlashTotals { host_bytes: done, data_bytes: programmed(done), ..FlashTotals::default() };
+                curve.add(done, totals);
+            }
+        }
+        let windows = curve.samples();
+        assert_eq!(windows.len() as u64, requests / curve.interval);
+        let load = Collected { erases: 40, blocks: 10, written: requests, span: 100, requests, ..Collected::default() };
+        let steady = judge(&windows, 0, load);
+        assert_eq!((&steady.iops, &steady.mean), (&None, &None));
+        assert_eq!(steady.wa.expect("the host wrote").verdict, verdict);
     }
 }

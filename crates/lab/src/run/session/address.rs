@@ -17,6 +17,8 @@ const NANOS_PER_DAY: f64 = 86_400e9;
 pub(in crate::run) struct Addresses {
     /// Arrival time of the first request, on the workload's clock.
     clock_zero: Nanos,
+    /// The begin of the workload on the engine's clock, after the run-in.
+    pub(in crate::run) begin: Nanos,
     /// Sectors of the drive.
     sectors: u64,
     /// Requests that were folded into the drive.
@@ -25,7 +27,7 @@ pub(in crate::run) struct Addresses {
 
 impl Addresses {
     pub(super) fn new(sectors: u64) -> Self {
-        Addresses { clock_zero: 0, sectors, folded: 0 }
+        Addresses { clock_zero: 0, begin: 0, sectors, folded: 0 }
     }
 
     /// True if the whole of `extent` is on the drive.
@@ -46,7 +48,7 @@ impl Session<'_> {
         let since = request.arrival.saturating_sub(self.addresses.clock_zero);
         let arrival = if self.config.host.speedup == 1.0 { since } else { self.sped_up(since) };
         self.check_arrival(source, arrival)?;
-        request.arrival = arrival;
+        request.arrival = arrival + self.addresses.begin;
         request.name();
         if !self.addresses.contain(request.extent) && request.kind != RequestKind::Flush {
             request.command.extent = self.fold(source, request.extent)?;

@@ -43,10 +43,16 @@ impl Intake {
 }
 
 impl Session<'_> {
+    /// Begins another workload at `now`; requests that were read ahead are dropped.
+    pub(super) fn restart_intake(&mut self, now: Nanos) {
+        self.intake = Intake::new();
+        self.addresses.begin = now;
+    }
+
     /// The next request, with its arrival on the engine's clock. The request counts as submitted.
     #[inline(always)]
     pub(super) fn next(&mut self, source: &mut dyn Source) -> Result<Option<Request>> {
-        if self.watch.interrupted {
+        if self.watch.is_over() {
             return Ok(None);
         }
         if self.intake.length <= AHEAD / 2 {

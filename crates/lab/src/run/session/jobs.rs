@@ -36,14 +36,15 @@ impl Session<'_> {
     /// The next action of the jobs of `source`, with at most `depth` requests in flight.
     pub(super) fn due_of_jobs(&mut self, source: &mut dyn Source, depth: u32, left: &mut u64) -> Result<Due> {
         let now = self.drive.engine.now();
-        let has_ramped = self.ramps && !jobs_of(source).is_ramping(self.scaled(now, self.config.host.speedup));
+        let since = now - self.addresses.begin;
+        let has_ramped = self.lead.ramps && !self.is_ramping(source);
         *left = if has_ramped { 0 } else { *left };
-        let due = if *left == 0 || self.watch.interrupted {
+        let due = if *left == 0 || self.watch.is_over() {
             Due::Nothing
         } else if self.drive.outstanding() >= depth {
             Due::Completion
         } else {
-            jobs_of(source).due(self.scaled(now, self.config.host.speedup))?
+            jobs_of(source).due(self.scaled(since, self.config.host.speedup))?
         };
         while let (Some(job), Some(jobs)) = (jobs_of(source).take_restarted(), &mut self.recorder.jobs) {
             jobs.restart(job);
@@ -51,7 +52,8 @@ impl Session<'_> {
         Ok(match due {
             Due::Request(mut request) => {
                 *left -= 1;
-                let arrival = self.scaled(request.arrival, 1.0 / self.config.host.speedup).min(now);
+                let arrival =
+                    self.scaled(request.arrival, 1.0 / self.config.host.speedup).min(since) + self.addresses.begin;
                 self.prepare(source, &mut request)?;
                 self.classify(&[now], std::slice::from_mut(&mut request.command));
                 self.intake.submitted += 1;
@@ -60,12 +62,18 @@ impl Session<'_> {
             }
             Due::At(time) => {
                 // Rounding must not stop the clock.
-                let time = self.scaled(time, 1.0 / self.config.host.speedup).max(now + 1);
+                let time = self.scaled(time, 1.0 / self.config.host.speedup).max(since + 1);
                 self.check_arrival(source, time)?;
-                Due::At(time)
+                Due::At(time + self.addresses.begin)
             }
             other => other,
         })
+    }
+
+    /// True if the first jobs of `source` have a `ramp_time` that is not over.
+    pub(super) fn is_ramping(&self, source: &mut dyn Source) -> bool {
+        let since = self.drive.engine.now() - self.addresses.begin;
+        jobs_of(source).is_ramping(self.scaled(since, self.config.host.speedup))
     }
 
     fn scaled(&self, time: Nanos, factor: f64) -> Nanos {

@@ -1,8 +1,9 @@
-//! Observers of a run: the watcher every few thousand requests, the snapshots of all blocks, the series over time, and
-//! the curve of write amplification. One comparison a request covers all, so that a run without snapshots costs no
-//! more. Observers never change the drive.
+//! Observers of a run: the watcher every few thousand requests, the snapshots of all blocks, the series over time, the
+//! curve of write amplification, and the evidence that ends a run. One comparison a request covers all, so that a run
+//! without snapshots costs no more. Observers never change the drive.
 
-use super::super::{Phase, Progress, Watcher};
+use super::super::until::Until;
+use super::super::{Fidelity, Phase, Progress, Watcher};
 use super::Session;
 use crate::metrics::curve::Curve;
 use crate::metrics::snapshots::Snapshots;
@@ -23,14 +24,30 @@ pub(in crate::run) struct Watch<'a> {
     due_at: u64,
     pub(in crate::run) snapshots: Option<Snapshots>,
     pub(in crate::run) curve: Option<Curve>,
+    /// The evidence that ends the run, and the requests at the next look at it.
+    pub(in crate::run) until: Option<Until>,
+    next_look: u64,
     /// True if the watcher ended the run.
     pub(in crate::run) interrupted: bool,
+    /// True if the evidence ended the run.
+    known: bool,
 }
 
 impl<'a> Watch<'a> {
     pub(super) fn new(watcher: Watcher<'a>) -> Self {
-        let (phase, interrupted) = (Phase::Precondition, false);
-        Watch { watcher, phase, done: 0, expected: 0, due_at: 0, snapshots: None, curve: None, interrupted }
+        Watch {
+            watcher,
+            phase: Phase::Precondition,
+            done: 0,
+            expected: 0,
+            due_at: 0,
+            snapshots: None,
+            curve: None,
+            until: None,
+            next_look: u64::MAX,
+            interrupted: false,
+            known: false,
+        }
     }
 
     /// The watcher, for another session.
@@ -38,11 +55,24 @@ impl<'a> Watch<'a> {
         self.watcher
     }
 
+    /// Ends the run with this evidence.
+    pub(in crate::run) fn end_at(&mut self, until: Option<Until>) {
+        self.next_look = until.as_ref().map_or(u64::MAX, Until::first);
+        self.until = until;
+    }
+
+    /// True if the run has no further requests.
+    #[inline]
+    pub(super) fn is_over(&self) -> bool {
+        self.interrupted || self.known
+    }
+
     fn schedule(&mut self) {
         let watcher = (self.done / WATCH_EVERY + 1) * WATCH_EVERY;
         let snapshots = self.snapshots.as_ref().map_or(u64::MAX, |snapshots| snapshots.next());
         let curve = self.curve.as_ref().map_or(u64::MAX, Curve::next);
-        self.due_at = if self.phase == Phase::Run { watcher.min(snapshots).min(curve) } else { watcher };
+        self.due_at =
+            if self.phase == Phase::Run { watcher.min(snapshots).min(curve).min(self.next_look) } else { watcher };
     }
 
     /// Calls the watcher at the simulated time.
@@ -67,7 +97,8 @@ impl Session<'_> {
         (watch.phase, watch.done, watch.expected) = (phase, 0, expected);
         if phase == Phase::Run {
             watch.snapshots.iter_mut().for_each(|snapshots| snapshots.expect(expected));
-            watch.curve = self.options.series.then(|| Curve::new(expected));
+            let is_counted = self.options.fidelity == Fidelity::Count;
+            watch.curve = (self.options.series || is_counted).then(|| Curve::new(expected));
             self.take_snapshot();
             self.add_point();
         }
@@ -101,10 +132,25 @@ impl Session<'_> {
         if phase == Phase::Run && self.watch.curve.as_ref().is_some_and(|curve| curve.next() <= done) {
             self.add_point();
         }
+        if phase == Phase::Run {
+            self.look(done);
+        }
         let reports = done.is_multiple_of(WATCH_EVERY);
         let reported = if reports { self.watch.report_progress(self.drive.engine.now()) } else { Ok(()) };
         self.watch.schedule();
         reported
+    }
+
+    /// Ends the run if its figures are known as well as asked, or the simulated time is over.
+    fn look(&mut self, done: u64) {
+        let Some(until) = &self.watch.until else { return };
+        let is_late = until.is_late(self.drive.engine.now() - self.baseline.time);
+        let is_due = done >= self.watch.next_look;
+        let known = is_late || is_due && until.is_met(&self.steady());
+        if is_due {
+            self.watch.next_look = Until::next(done);
+        }
+        self.watch.known |= known;
     }
 
     /// Takes a snapshot of every block, if the run has snapshots.

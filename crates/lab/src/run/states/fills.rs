@@ -161,7 +161,7 @@ fn timed(resolved: &Resolved, options: &Options, runs: bool) -> (String, bool) {
     let spec = FioSpec::parse("rw=randrw,rwmixread=25,bssplit=2k/10:8k/80:64k/10,iodepth=24,n=3000").unwrap();
     let mut source = generated(&spec, resolved.drive.logical_bytes(), options.seed).unwrap();
     let (mut session, done) = precondition(session, source.as_mut(), resolved, &mut NotKept).unwrap();
-    session.begin(source.as_mut()).unwrap();
+    session.begin(source.as_mut(), None).unwrap();
     if !runs {
         page_by_page(&mut session);
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config;
-use crate::run::{Outcome, Warmup, run_from};
+use crate::run::{Load, Outcome, Warmup, run_from};
 use palimpsest_workload::fio::{FioSpec, generated};
 use std::ops::ControlFlow;
 
@@ -72,9 +72,10 @@ fn outcome(resolved: &Resolved, options: &Options, states: &mut dyn States) -> O
     let spec = FioSpec::parse(spec).unwrap();
     let mut source = generated(&spec, resolved.drive.logical_bytes(), options.seed).unwrap();
     let watcher = &mut |_| ControlFlow::Continue(());
-    run_from(resolved, source.as_mut(), options, watcher, states).unwrap_or_else(|error| {
-        panic!("{}: {error}", resolved.drive.ftl.name);
-    })
+    run_from(resolved, Load { source: source.as_mut(), endless: None, until: None }, options, watcher, states)
+        .unwrap_or_else(|error| {
+            panic!("{}: {error}", resolved.drive.ftl.name);
+        })
 }
 
 /// Result and charts.

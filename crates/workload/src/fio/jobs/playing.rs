@@ -518,6 +518,16 @@ impl Source for JobsSource {
         false
     }
 
+    fn favours_addresses(&self) -> bool {
+        let mut sources = self.phases.iter().flat_map(|phase| &phase.jobs).map(|job| &job.source);
+        let Some(first) = sources.next() else { return false };
+        first.favours_addresses() || sources.any(|other| other.favours_addresses() || other.region() != first.region())
+    }
+
+    fn uses_up_addresses(&self) -> bool {
+        self.phases.iter().flat_map(|phase| &phase.jobs).any(|job| job.source.uses_up_addresses())
+    }
+
     fn next_of_layout(&mut self) -> Option<Request> {
         match self.phases.front_mut()?.jobs.as_mut_slice() {
             [only] if !self.streams => only.source.next_of_layout(),
