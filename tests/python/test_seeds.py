@@ -64,7 +64,8 @@ def test_merged_percentiles_are_within_a_128th(parts: list[list[int]]) -> None:
 def test_ratios_are_paired_by_seed() -> None:
     made = ps.replicate(["page", "mga"], seeds=[1, 2, 3], requests=1000)
     data = made.to_dict()
-    assert [run["label"] for run in data["runs"]][:4] == ["page-seed-1", "page-seed-2", "page-seed-3", "mga-seed-1"]
+    assert [run["label"] for run in data["runs"]][:4] == ["page", "page", "page", "mga"]
+    assert [run["seed"] for run in data["runs"]] == [1, 2, 3, 1, 2, 3]
     ratio = data["groups"][1]["ratios"]["write_amplification"]
     # The seed acts on both runs alike, so that all ratios are equal and have no interval.
     assert (ratio["mean"], ratio["low"], ratio["deviation"], ratio["number"]) == (pytest.approx(0.62), None, 0.0, 3)
