@@ -44,7 +44,8 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Any:
 
         return call
 
-    for name in ("run", "show", "unread_keys", "list_registry", "version", "build", "workload_spec"):
+    native_names = ("run", "show", "unread_keys", "unread_remedy", "list_registry", "version", "build", "workload_spec")
+    for name in native_names:
         monkeypatch.setattr(native, name, with_native_errors(getattr(fake_core, name)))
     monkeypatch.setattr(fake_core, "DELAY_S", 0.0)
     return fake_core
@@ -96,6 +97,10 @@ def trace_sample(name: str) -> Path:
     if not path.is_file():
         pytest.skip(f"there is no {path}; expected that trace for this test")
     return path
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--renew", action="store_true", help="write new outputs of commands into the documents")
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

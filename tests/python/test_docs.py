@@ -13,6 +13,7 @@ import pytest
 
 import documents
 import foreign_files
+import shown
 from conftest import COMMAND, ROOT, Command
 from documents import COUNTS, SPEC, Block
 from loaded import Loaded
@@ -134,7 +135,9 @@ def read_only(command: str, folder: Path) -> subprocess.CompletedProcess[str] | 
     return PRINTED[text]
 
 
-def run_console(block: Block, folder: Path) -> None:
+def run_console(block: Block, folder: Path, renew: bool) -> None:
+    """Runs commands and compares their output with the page, or writes the output into the page."""
+    renewed: dict[str, str] = {}
     for command in documents.commands(block):
         if command.text.startswith("make "):
             assert command.text.split()[1] in MAKE_TARGETS, f"{block.place}: `make` has no such target"
@@ -144,8 +147,13 @@ def run_console(block: Block, folder: Path) -> None:
         assert "warning" not in done.stderr, f"{block.place}: {done.stderr}"
         COUNTS["commands run"] += 1
         if command.shown is not None and not ("| jq" in command.text and shutil.which("jq") is None):
-            assert documents.agrees(command.shown, done.stdout), f"{block.place} shows another output:\n{done.stdout}"
+            agrees = documents.agrees(command.shown, done.stdout)
+            assert agrees or renew, f"{block.place} shows another output:\n{done.stdout}"
             COUNTS["outputs compared"] += 1
+            if not agrees:
+                renewed[command.shown] = done.stdout
+    if renewed:
+        shown.renew(block, renewed)
 
 
 def run_python(block: Block, folder: Path) -> None:
@@ -183,8 +191,11 @@ def run_ini(block: Block, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("page", documents.pages(), ids=lambda page: page.name)
-def test_page(page: Path, folder: Path) -> None:
-    runners = {"console": run_console, "python": run_python, "toml": run_toml, "ini": run_ini}
+def test_page(page: Path, folder: Path, pytestconfig: pytest.Config) -> None:
+    def run_commands(block: Block, folder: Path) -> None:
+        run_console(block, folder, pytestconfig.getoption("--renew"))
+
+    runners = {"console": run_commands, "python": run_python, "toml": run_toml, "ini": run_ini}
     for block in documents.blocks(page):
         known = (*documents.RUN, *documents.SHOWN)
         assert block.language in known, f"{block.place}: expected one of {', '.join(known)} after the fence"
