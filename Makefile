@@ -52,7 +52,7 @@ dev: $(BIN)/.command ## the same, unoptimized and with assertions, in seconds af
 
 demo: $(BIN)/.native ## a real trace on two translation layers, compared
 	@$(if $(filter mysql-like,$(TRACE)),echo "demo: expected $(abspath $(SAMPLE)); there is none: runs the synthetic mysql-like instead")
-	@$(BIN)/palimpsest compare --ftl page,subpage --workload $(TRACE) --out results/demo --force
+	@$(BIN)/palimpsest compare --ftl page,subpage --seeds 1..3 --workload $(TRACE) --out results/demo --force
 	@echo "demo: compared page and subpage behind the same write buffer on $(notdir $(TRACE)); the same with charts is in results/demo/report.html"
 
 test: $(BUILD) ## all tests; ONLY=NAME selects tests by a part of the name, PART=2/5 the second of five parts

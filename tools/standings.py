@@ -27,7 +27,7 @@ $ {command}
 ```
 
 Each number is a ratio to the layer `page`: 0.5 is half. Behind ± is half of the 95 % interval over four seeds. A star
-marks the best layer, and each layer whose interval reaches the best. `-`: not every run has the figure; a run without
+marks the best layer, and each layer that is not decided to be worse. `-`: not every run has the figure; a run without
 erases has no TBW. Every read was verified. The [leaderboard](leaderboard.md) has the drives, workloads and formulas.
 More seeds and longer runs narrow the intervals.
 """

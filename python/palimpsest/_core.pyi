@@ -32,6 +32,7 @@ __all__ = [
     "add_format",
     "add_library",
     "add_policy",
+    "available_memory",
     "bit_error_rates",
     "build",
     "check",
@@ -39,6 +40,7 @@ __all__ = [
     "configuration_keys",
     "detach",
     "drive_bytes",
+    "fit_memory",
     "image_seed",
     "image_settings",
     "keep_states",
@@ -56,6 +58,7 @@ __all__ = [
     "trace_info",
     "trace_requests",
     "unread_keys",
+    "unread_remedy",
     "version",
     "wom_spare_needed",
     "workload_spec",
@@ -109,6 +112,9 @@ def parquet_table(columns: Sequence[tuple[str, str, Sequence[object]]]) -> bytes
 def state_counts() -> tuple[int, int]: ...
 def state_notes() -> list[str]: ...
 def configuration_keys() -> list[tuple[str, list[str], str]]: ...
+def available_memory() -> int | None: ...
+def fit_memory(options_json: str, memory: int, most: float) -> str: ...
+def unread_remedy(ssd: str, ftl: str | None, overrides: list[str], keys: list[str]) -> str: ...
 def unread_keys(ssd: str, ftl: str | None, overrides: list[str]) -> list[list[str]]: ...
 def wom_spare_needed(name: str, message_bytes: int, cell_bytes: int, failure: float) -> int: ...
 def drive_bytes(ssd: str, ftl: str | None, overrides: list[str]) -> int: ...

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, cast
 
-from . import _core, engine, frames, layers, policies, states, tenants, timelines, traces, units
+from . import _core, engine, fitting, frames, layers, policies, states, tenants, timelines, traces, units
 from .engine import Progress
 from .errors import Error, InputError
 from .intervals import METHODS
@@ -47,8 +47,12 @@ class Settings(TypedDict, total=False):
             the played volumes, numbers or names, such as `"3,xvda1"` or `[3, 7]`.
         arrivals: `"spread"` spreads requests of one time over the tick of the trace's clock.
         repeat: repetitions of the workload: a number, or `"2dw"` for two drive writes.
-        until: `"worn-out"` repeats the workload until the drive can write no more (`faults.wear_out`).
+        until: `"1%"` goes on until the figures are known within 1 %, `"p99:5%"` until one is; `"worn-out"` until the
+            drive can write no more (`faults.wear_out`).
+        at_most: requests, or simulated time such as `"20s"`, at which `until` ends in any case; 10e6 by default.
         series: keep time series and histograms, for plots and Parquet (default).
+        fit_memory: scale the drive to the memory at hand (True), or to a size such as `"16GiB"` for each run, with all
+            ratios of sizes kept; `fit_memory` of the result has the factor and the scaled keys.
         operations: keep the times of the flash operations of the first 1000 requests (True), or of a window of requests
             (`"501..600"`) or times (`"10ms..12ms"`), in the tables `operations` and `requests`; `"slowest:20"` keeps
             the slowest requests of each kind, and the parts of response times as `why`.
@@ -70,7 +74,9 @@ class Settings(TypedDict, total=False):
     arrivals: str
     repeat: int | str | None
     until: str | None
+    at_most: float | str | None
     series: bool
+    fit_memory: bool | str
     operations: bool | str
 
 
@@ -209,7 +215,8 @@ def _options(workload: Workload, ssd: str | Path | Ssd, ftl: str | type | None, 
         seed=_whole("seed", settings.get("seed", _DEFAULT.seed), 0), skip_bad=settings.get("skip_bad", False),
         format=settings.get("format"), columns=settings.get("columns"), volumes=_volumes(settings.get("volumes")),
         arrivals=settings.get("arrivals", _DEFAULT.arrivals), repeat=_optional_text(settings.get("repeat")),
-        until=settings.get("until"), series=settings.get("series", True),
+        until=settings.get("until"), at_most=_optional_text(settings.get("at_most")),
+        series=settings.get("series", True),
         operations=(FIRST_OPERATIONS if operations is True else operations) or None,
     )  # fmt: skip
 
@@ -300,6 +307,7 @@ def run(
     if alone:
         tenants.check(options)
     _check([options])
+    [options] = _fitted([options], settings, 1)
     result = engine.run_one(options, progress)
     if alone:
         result, failure = tenants.compared(options, result, 1, lambda _label: progress)
@@ -387,6 +395,18 @@ def _check(runs: Sequence[RunOptions]) -> None:
         warnings.warn(line, UserWarning, stacklevel=3)
 
 
+def _fitted(runs: list[RunOptions], settings: Settings, jobs: int) -> list[RunOptions]:
+    """The runs with the drives of the setting `fit_memory`. Raises InputError for a wrong size."""
+    wanted = settings.get("fit_memory", False)
+    if wanted is False:
+        return runs
+    try:
+        memory = fitting.memory_of("auto" if wanted is True else str(wanted))
+    except ValueError as error:
+        raise InputError(f"fit_memory: {error}") from error
+    return fitting.fitted(runs, memory, jobs)[0]
+
+
 def replicate(
     ftls: Sequence[str | type] | Mapping[str, Mapping[str, object]] | None = None,
     *,
@@ -414,7 +434,10 @@ def replicate(
     if interval not in METHODS:
         raise InputError(f"interval {interval!r}: expected one of {', '.join(METHODS)}")
     _check(runs)
-    return replicated(runs, chosen, interval, jobs)
+    made, failure = replicated(_fitted(runs, settings, jobs), chosen, interval, jobs)
+    if failure is not None or made is None:
+        raise failure or InputError("no run finished; expected one")
+    return made
 
 
 def _labelled(base: RunOptions, ftls: Sequence[str | type] | Mapping[str, Mapping[str, object]]) -> list[RunOptions]:
@@ -426,11 +449,11 @@ def _labelled(base: RunOptions, ftls: Sequence[str | type] | Mapping[str, Mappin
     return [base.with_ftl(layers.name_of(ftl)) for ftl in ftls]
 
 
-def load(folder: str | Path) -> Result | Comparison:
+def load(folder: str | Path) -> Result | Comparison | Replicates:
     """Reads the results in a folder of `palimpsest run --out`, `compare --out`, or `save`, series included.
 
-    Returns a `Result` for a run, a `Comparison` for a comparison. Raises InputError without results, or for damaged
-    ones.
+    Returns a `Result` for a run, a `Comparison` for a comparison, `Replicates` for runs with `--seeds`. Raises
+    InputError without results, or for damaged ones.
     """
     from . import outputs
 
@@ -456,6 +479,7 @@ def compare(
     """
     runs = _labelled(_options(workload, ssd, None, settings), ftls)
     _check(runs)
+    runs = _fitted(runs, settings, jobs)
     results, failure = engine.run_many(runs, jobs)
     if failure is not None:
         raise failure

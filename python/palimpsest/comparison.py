@@ -11,8 +11,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from . import answers, summary, units
-from .metrics import Metric, best, factor, labelled_notes, relative, sections, unequal_promises, verdicts
+from . import answers, evidence, fair, summary, units
+from .metrics import Metric, best, factor, is_silenced, labelled_notes, relative, sections
 from .result import Result
 
 _ROOMY = 50
@@ -20,10 +20,10 @@ _Column = tuple[str, list[list[Text]]]
 """Heading, and the cells of each section."""
 
 
-def _column(results: Sequence[Result], index: int, gap: int) -> _Column:
+def _column(results: Sequence[Result], index: int, gap: int, silent: Sequence[str]) -> _Column:
     """The column of a layer: values with the mark of the best, and their ratios, each aligned to the right."""
     shown = [
-        [_cell(results, index, metric, gap) for metric in metrics if metric.is_shown(results)]
+        [_cell(results, index, metric, gap, silent) for metric in metrics if metric.is_shown(results)]
         for _, metrics in sections(results)
     ]
     values, ratios = (max((len(cell[at]) for cells in shown for cell in cells), default=0) for at in (0, 1))
@@ -40,19 +40,22 @@ def _text(value: str, ratio: str, values: int, ratios: int) -> Text:
     return Text(value.rjust(values) + ratio.rjust(ratios), "bold green" * ("*" in value))
 
 
-def _cell(results: Sequence[Result], index: int, metric: Metric, gap: int) -> tuple[str, str]:
-    """A value, and its ratio to the first layer after a gap; words take the place of a ratio."""
+def _cell(results: Sequence[Result], index: int, metric: Metric, gap: int, silent: Sequence[str]) -> tuple[str, str]:
+    """A value, and its ratio to the first layer after a gap; words take the place of a ratio.
+
+    Figures of the tables `silent` have no best.
+    """
     values = [metric.of(each) for each in results]
-    shown, is_best = metric.cell(results[index]), best(metric, values)[index]
+    shown, is_best = metric.cell(results[index]), best(metric, values)[index] and not is_silenced(metric.path, silent)
     ratio = factor(relative(values[index], values[0])) if index and shown != units.NOT_MODELLED else ""
     return f"{shown}{'*' if is_best else ' '}", ratio and " " * gap + ratio
 
 
-def _side_by_side(results: Sequence[Result], width: int) -> Iterator[RenderableType]:
+def _side_by_side(results: Sequence[Result], silent: Sequence[str], width: int) -> Iterator[RenderableType]:
     """The tables, as many layers in each as fit."""
     # A value ends in a blank or its mark, so that a narrow gap is enough.
     gap, indent = (2, "  ") if width >= _ROOMY else (1, "")
-    columns = [_column(results, index, gap) for index in range(len(results))]
+    columns = [_column(results, index, gap, silent) for index in range(len(results))]
     of = sections(results)
     labels = [[f"{indent}{metric.label}" for metric in metrics if metric.is_shown(results)] for _, metrics in of]
     left = max((len(label) for names in labels for label in names), default=0)
@@ -75,23 +78,40 @@ def _side_by_side(results: Sequence[Result], width: int) -> Iterator[RenderableT
             yield Text()
 
 
+def _legend(results: Sequence[Result], silent: Sequence[str]) -> str:
+    """The meaning of the mark, if a row has one; it depends on the evidence for the figures of the marked rows."""
+    known = []
+    for _, metrics in sections(results):
+        for metric in metrics:
+            values = [metric.of(result) for result in results]
+            marks = best(metric, values)
+            if any(marks) and not is_silenced(metric.path, silent):
+                proofs = [evidence.of(result, ".".join(metric.path)) for result in results]
+                known.append(evidence.is_best(marks, values, proofs))
+    return f"; {evidence.legend(known)}" if known else ""
+
+
 def render(results: Sequence[Result]) -> RenderableType:
     """The comparison for rich."""
     first = results[0]
     before = first.get("precondition") or {}
     lines = [("drive", summary.drive_line(first)), ("workload", summary.workload_line(first))]
-    head = summary.facts([lines[0], *([("before", str(before["spec"]))] if before else []), lines[1]])
-    unequal = unequal_promises((result.label, result) for result in results)
+    head = summary.facts(
+        [lines[0], *([("before", str(before["spec"]))] if before else []), lines[1], *evidence.rows(results)]
+    )
+    found = fair.checks(results)
+    silent = fair.silenced(found)
     promised = answers.slo(results)
     parts: list[RenderableType] = [Text(promised, style="bold"), Text()] if promised else []
-    parts += [head, Text(), *([Text(unequal, style="yellow"), Text()] if unequal else [])]
-    parts += [summary.ByWidth(partial(_side_by_side, results)), Text()]
+    parts += [head, Text(), *fair.warnings(found)]
+    parts += [summary.ByWidth(partial(_side_by_side, results, silent)), Text()]
     if len(results) > 1:
-        parts.append(Text(f"ratio: to {first.label}; * best of its row", style="dim"))
-        parts += [Text(sentence) for sentence in verdicts(results)]
+        parts.append(Text(f"ratio: to {first.label}{_legend(results, silent)}", style="dim"))
+        parts += [Text(sentence) for sentence in answers.versus(results)]
     split = {result.label: summary.amplification(result) for result in results}
     parts += [Text(f"write amplification of {label}: {of}") for label, of in split.items() if of]
     parts += [Text(f"note: {note}", style="yellow") for note in labelled_notes(results)]
+    parts += [Text(f"differs: {said}", style="dim") for said in fair.texts(found, "said")]
     speed = "; ".join(f"{result.label} {summary.speed_line(result)}" for result in results)
     parts.append(Text(f"simulator: {speed}", style="dim"))
     return Group(*parts)

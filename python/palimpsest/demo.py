@@ -30,7 +30,19 @@ def demo(context: click.Context, out: Path | None) -> None:
       palimpsest demo --out first
     """
     folder = out or Path("results", "demo")
-    arguments = ["--ftl", _FTLS, "--set", _DRIVE, "--workload", _WORKLOAD, "--out", str(folder), "--force"]
+    arguments = [
+        "--ftl",
+        _FTLS,
+        "--set",
+        _DRIVE,
+        "--workload",
+        _WORKLOAD,
+        "--seeds",
+        "1..3",
+        "--out",
+        str(folder),
+        "--force",
+    ]
     say(f"demo: palimpsest compare {' '.join(arguments)}")
     with compare.make_context("compare", arguments, parent=context.parent) as inner:
         compare.invoke(inner)

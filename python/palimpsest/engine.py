@@ -43,10 +43,27 @@ def check(runs: Sequence[RunOptions], *, strict: bool = False) -> list[str]:
     if native.PROBLEM:
         raise InputError(native.PROBLEM)
     found = unread(runs)
-    for each in found:
-        if each.is_mistake or strict:
-            raise InputError(f"{each.place}: {each.what}; expected {each.expected}")
+    expect_read(runs, found, strict=strict)
     return list(dict.fromkeys(f"{each.place}: {each.what}" for each in found))
+
+
+def expect_read(runs: Sequence[RunOptions], found: Sequence["Unread"], *, strict: bool = False) -> None:
+    """Raises InputError for the first setting that no run reads, with a remedy for all such settings of its run."""
+    refused = next((each for each in found if each.is_mistake or strict), None)
+    if refused is None:
+        return
+    keys = [each.key for each in found if each.run == refused.run and (each.is_mistake or strict)]
+    run = runs[refused.run]
+    remedy = _core.unread_remedy(run.ssd, run.ftl, list(run.overrides), keys)
+    raise UnreadError(f"{refused.place}: {refused.what}; expected {remedy}", refused.run)
+
+
+class UnreadError(InputError):
+    """A setting of the run at index `run` that nothing reads."""
+
+    def __init__(self, message: str, run: int) -> None:
+        super().__init__(message)
+        self.run = run
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -54,9 +71,9 @@ class Unread:
     """A setting that the run at index `run` does not read; a mistake if no run reads the setting."""
 
     run: int
+    key: str
     place: str
     what: str
-    expected: str
     is_mistake: bool
 
 
@@ -78,9 +95,9 @@ def unread(runs: Sequence[RunOptions]) -> list[Unread]:
         for key in keys - {one[0] for one in found}
     }
     return [
-        Unread(at, place, what, expected, gravity == "mistake" and (key, _setter(run, key)) not in read)
+        Unread(at, key, place, what, gravity == "mistake" and (key, _setter(run, key)) not in read)
         for at, (run, found) in enumerate(zip(runs, each, strict=True))
-        for key, place, what, expected, gravity in found
+        for key, place, what, _expected, gravity in found
         if gravity != "harmless"
     ]
 
@@ -151,6 +168,9 @@ def _result(options: RunOptions, summary: str, series: str, configuration: str) 
     data = json.loads(summary)
     if options.label is not None:
         data["label"] = options.label
+    if options.fitted is not None:
+        data["fit_memory"] = json.loads(options.fitted)
+        data["notes"] = [*data.get("notes", []), f"--fit-memory: {data['fit_memory']['text']}"]
     data["provenance"] = provenance(options)
     if of_plugins := plugins.used(data["config"], options.format):
         data["provenance"]["plugins"] = of_plugins
@@ -192,16 +212,20 @@ def _watching(stop: threading.Event, progress: Progress | None) -> Progress:
 
 
 def run_many(
-    runs: Sequence[RunOptions], jobs: int = 1, progress: Callable[[str], Progress | None] = lambda _label: None
-) -> tuple[list[Result], BaseException | None]:
-    """Runs up to `jobs` at a time; returns the results in order, and the exception that ended other runs, or None."""
+    runs: Sequence[RunOptions], jobs: int = 1, progress: Callable[[str], Progress | None] = lambda _label: None,
+    *, seeds: bool = False,
+) -> tuple[list[Result], BaseException | None]:  # fmt: skip
+    """Runs up to `jobs` at a time; returns the results in order, and the exception that ended other runs, or None.
+
+    `progress` gets the label of each run, with `seeds` followed by the seed.
+    """
     stop = threading.Event()
 
     def one(options: RunOptions) -> Result:
         if stop.is_set():
             raise _Stopped
         try:
-            callback = progress(options.label or options.ftl or "run")
+            callback = progress(f"{options.label or options.ftl or 'run'}{f', seed {options.seed}' * seeds}")
             return run_one(options, callback if jobs == 1 else _watching(stop, callback))
         except BaseException:
             stop.set()

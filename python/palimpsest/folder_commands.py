@@ -11,7 +11,6 @@ from . import errors
 from .commands import command, echo, say, show
 from .parameters import Folder, json_option
 from .progress import ProgressBoard
-from .result import Result
 from .sweeps import store as sweep_store
 
 
@@ -77,8 +76,7 @@ def why_(folder: Path, *, as_json: bool) -> None:
     expected = "expected a result of `palimpsest run --operations slowest:20 --out DIR`"
     if sweep_store.is_sweep(folder):
         raise errors.InputError(f"{folder}: this is the folder of a sweep, which keeps no parts; {expected}")
-    loaded = outputs.load(folder)
-    results = [loaded] if isinstance(loaded, Result) else list(loaded)
+    results = outputs.contenders(folder)
     if not any(map(why.kinds, results)):
         raise errors.InputError(f"{folder}: this result has no parts of response times; {expected}")
     parts = {each.label: why.kinds(each) for each in results}

@@ -1,11 +1,12 @@
 """The figures that compare runs: the path of each in a result, its format, and which side is better."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from . import units
+from . import evidence, units
+from .evidence import life
 from .result import Result, tenant_key
 
 LATENCIES = (("mean", "mean"), ("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p999", "p99.9"), ("max", "max"))
@@ -80,7 +81,9 @@ class Metric:
     better: str
 
     def of(self, result: Result) -> float | None:
-        """The value in a result; None if not measured or not modelled."""
+        """The value in a result; None if not measured, not modelled, or the lifetime of too short a run."""
+        if evidence.leaves_out(result, ".".join(self.path)):
+            return None
         value = _value(result, self.path)
         return value if isinstance(value, int | float) and is_modelled(result, self.path) else None
 
@@ -115,6 +118,7 @@ SECTIONS: tuple[tuple[str, tuple[Metric, ...]], ...] = (
         "flash",
         (
             Metric("write amplification", ("write_amplification",), units.ratio, "low"),
+            Metric("flash consumed", ("flash", "consumed_bytes"), units.size, "low"),
             Metric("read amplif., host", ("read_amplification", "host"), units.ratio, "low"),
             Metric("read amplif., GC", ("read_amplification", "gc"), units.ratio, "low"),
             Metric("page reads", ("flash", "page_reads"), units.count, "low"),
@@ -170,8 +174,9 @@ _FIGURES = {
     "latency_ns": rf"(all|read|write)\.({_TIMES})",
     "requests": "read|write|trim|flush",
     "host": "(bytes|subpages)_(read|written|transferred)|subpages_hit",
-    "flash": r"page_reads|page_programs|partial_programs|reprograms|erases|bytes_sensed|bytes_transferred|read_retries"
-    r"|pair_copies|pair_rescues|failed_programs|failed_erases|by_cause\.[a-z_]+\.(reads|programs)",
+    "flash": r"page_reads|page_programs|partial_programs|reprograms|erases|consumed_bytes|bytes_sensed"
+    r"|bytes_transferred|read_retries|pair_copies|pair_rescues|failed_programs|failed_erases"
+    r"|by_cause\.[a-z_]+\.(reads|programs)",
     "lifetime": "(mean|min|max|reused)_erases|projected_host_bytes|host_bytes|retired_blocks",
     "reliability": r"lost_subpages\.[a-z_]+|failed_reads|failed_dies",
     "endurance": "waf|tbw|dwpd|dwpd_5_years|years|host_bytes_per_day|drive_writes",
@@ -276,6 +281,14 @@ def relative(value: float | None, base: float | None) -> float | None:
     return value / base if value is not None and base else None
 
 
+def paired(metric: Metric, result: Result, base: Result) -> float | None:
+    """A figure as a multiple of the figure of `base`; of repeats the mean of the ratios of equal seeds."""
+    mine, other = ([metric.of(each) for each in of.repeats or (of,)] for of in (result, base))
+    ratios = [relative(*pair) for pair in zip(mine, other, strict=False)]
+    known = [ratio for ratio in ratios if ratio is not None]
+    return sum(known) / len(known) if known and len(known) == len(ratios) else None
+
+
 def labelled_notes(results: Sequence[Result]) -> list[str]:
     """The notes of several results, each once, with the labels of its results unless all have the note.
 
@@ -286,7 +299,7 @@ def labelled_notes(results: Sequence[Result]) -> list[str]:
         for note in result.get("notes", []):
             labels.setdefault(note, {})[result.label] = None
     notes = [note if len(of) == len(results) else f"{', '.join(of)}: {note}" for note, of in labels.items()]
-    return notes + equal_seeds(results)
+    return notes + life.note(results) + equal_seeds(results)
 
 
 _BESIDE_FIGURES = ("seed", "label", "sim", "provenance")
@@ -327,7 +340,7 @@ def equal_seeds(results: Sequence[Result]) -> list[str]:
     """A note for the runs that several seeds repeat without a difference, with their labels."""
     runs: dict[str, list[Result]] = {}
     for result in results:
-        runs.setdefault(result.label.removesuffix(f"-seed-{result.get('seed')}"), []).append(result)
+        runs.setdefault(result.label, []).extend(result.repeats or (result,))
     labels: dict[str, list[str]] = {}
     for label, repeated in runs.items():
         if (why := no_interval(repeated)) is not None:
@@ -353,56 +366,9 @@ def change(ratio: float) -> str:
     return f"{percent:+.{decimals}f} %"
 
 
-_VERDICTS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("flash bytes programmed", ("write_amplification",)), ("erases", ("flash", "erases")),
-    ("mean write latency", ("latency_ns", "write", "mean")), ("p99 write latency", ("latency_ns", "write", "p99")),
-    ("mean read latency", ("latency_ns", "read", "mean")), ("DRAM", ("mapping", "bytes_peak")),
-    ("energy", ("energy_uj", "total")),
-)  # fmt: skip
-
-
-def _promise(result: Result) -> tuple[str, str] | None:
-    found = result.get("promise")
-    return (found["acknowledged"], found["durable"]) if found else None
-
-
-def unequal_promises(labelled: Iterable[tuple[str, Result]]) -> str | None:
-    """The warning of a comparison whose layers acknowledge a write at different times; None if promises are equal."""
-    groups: dict[tuple[str, str], dict[str, None]] = {}
-    for label, result in labelled:
-        promise = _promise(result)
-        if promise is not None:
-            groups.setdefault(promise, {})[label] = None
-    if len(groups) < 2:
-        return None
-    said: list[str] = []
-    for (acknowledged, durable), names in groups.items():
-        *others, last = names
-        layers = f"{', '.join(others)} and {last}" if others else last
-        verb = "" if said else " acknowledge a write" if others else " acknowledges a write"
-        flush = " (durable by flush)" if durable == "by flush" else ""
-        said.append(f"{layers}{verb} {acknowledged}{flush}")
-    is_curable = len({durable for _, durable in groups}) == 1
-    cure = "; buffer.ack=program with buffer.flush=programs makes the promises equal" if is_curable else ""
-    return f"Latencies do not compare, because {', '.join(said)}{cure}."
-
-
-def verdicts(results: Sequence[Result]) -> list[str]:
-    """Lower and higher figures of each layer after the first, in per cent; no latencies for unequal promises."""
-    sentences = []
-    for result in results[1:]:
-        lower: list[str] = []
-        higher: list[str] = []
-        for label, path in _VERDICTS:
-            if path[0] == "latency_ns" and _promise(result) != _promise(results[0]):
-                continue
-            metric = Metric(label, path, units.ratio, "low")
-            ratio = relative(metric.of(result), metric.of(results[0]))
-            if ratio is not None and abs(ratio - 1) >= 0.05:
-                (lower if ratio < 1 else higher).append(f"{label} {change(ratio)}")
-        changes = "; ".join(", ".join(items) for items in (lower, higher) if items)
-        sentences.append(f"{result.label} vs {results[0].label}: {changes or 'within 5 % in every figure above'}.")
-    return sentences
+def is_silenced(path: Sequence[str], silent: Collection[str]) -> bool:
+    """Whether a figure is in one of the tables `silent`, whose figures do not compare (`fair.silenced`)."""
+    return path[0] in silent
 
 
 def handle_name(of: Mapping[str, Any]) -> str:

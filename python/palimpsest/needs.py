@@ -47,7 +47,12 @@ _RUN = (
         lambda values: len(values["seeds"] or ()) > 1,
         "an interval needs several seeds; expected --seeds 1..5 beside it",
     ),
-    _without("operations", "seeds", "expected without --seeds, as a timeline is that of one run"),
+    Need(
+        "operations",
+        lambda values: not (values["seeds"] and isinstance(values["operations"], Path)),
+        "a timeline is that of one run; expected slowest:N, or no --seeds",
+    ),
+    _beside("at_most", "until", "it bounds --until, which is not given; expected --until 1% beside it"),
     _beside("operations_window", "operations", "expected with --operations FILE"),
     Need(
         "payload",
@@ -157,6 +162,10 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
         ),
     ),
     "figure": _FIGURE,
+    "check": (
+        _without("cases", "case", "--case runs one case; expected one of them"),
+        _without("seconds", "case", "--case runs one case; expected one of them"),
+    ),
     "trace info": (_SAME_FORMAT,),
     "trace convert": (_SAME_FORMAT,),
     "serve": _SERVED,

@@ -11,6 +11,7 @@ import click
 from . import _core, completion, engine
 from .commands import command, say, show
 from .errors import InputError
+from .evidence.life import too_short
 from .options import ARRIVALS, FIDELITIES, RunOptions
 from .parameters import COUNT, Choice, cores, jobs_option, json_option, out_option
 from .progress import ProgressBoard
@@ -82,6 +83,7 @@ def figures(result: Result) -> dict[str, Any]:
         # A closed loop writes as fast as the drive can, for which no life in years is meant.
         **{name: endurance[name] if cache["open_loop"] else None for name in ("dwpd", "years")},
         **{name: endurance[name] for name in ("dwpd_5_years", "tbw")},
+        "no_lifetime": too_short(result),
         "classes": [
             {
                 "class": part["class"],
@@ -108,6 +110,12 @@ def require_inserts(results: Sequence[Result]) -> None:
         )
 
 
+def _known_life(of: dict[str, Any], name: str) -> float | None:
+    """A life of a run; None if the run is too short for one."""
+    value: float | None = None if of["no_lifetime"] else of[name]
+    return value
+
+
 _ROWS: tuple[tuple[str, Callable[[dict[str, Any]], str]], ...] = (
     ("hit ratio", lambda of: percent(of["hit_ratio"])),
     ("gets", lambda of: count(of["gets"])),
@@ -117,9 +125,9 @@ _ROWS: tuple[tuple[str, Callable[[dict[str, Any]], str]], ...] = (
     ("write amplification, drive", lambda of: ratio(of["write_amplification"])),
     ("write amplification, cache", lambda of: ratio(of["application_write_amplification"])),
     ("drive writes a day", lambda of: ratio(of["dwpd"])),
-    ("drive writes a day for 5 years", lambda of: ratio(of["dwpd_5_years"])),
-    ("years at this rate", lambda of: ratio(of["years"])),
-    ("endurance, bytes written", lambda of: terabytes(of["tbw"])),
+    ("drive writes a day for 5 years", lambda of: ratio(_known_life(of, "dwpd_5_years"))),
+    ("years at this rate", lambda of: ratio(_known_life(of, "years"))),
+    ("endurance, bytes written", lambda of: terabytes(_known_life(of, "tbw"))),
 )
 
 
@@ -140,8 +148,8 @@ def sentence(found: Sequence[dict[str, Any]]) -> str:
     said = (
         f"write amplification is {ratio(placed)} with a handle for each part of the cache, {ratio(together)} with one"
     )
-    lives = [each["dwpd_5_years"] for each in found]
-    if all(lives):
+    lives = [life for each in found if (life := _known_life(each, "dwpd_5_years"))]
+    if len(lives) == len(found):
         said += f"; with a handle each the drive endures {ratio(lives[0] / lives[1])} times as many writes"
     return f"{said}; {percent(found[0]['hit_ratio'])} of gets hit"
 

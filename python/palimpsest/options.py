@@ -33,7 +33,7 @@ class RunOptions:
     the result has distributions of latency that can be merged (`sketches`); `label`, the name in a comparison;
     `operations`, the window of the timeline, such as `1..1000` or `10ms..12ms`; `strict`, whether a failed command on a
     zone ends the run; `tenant`, the only one that runs: the
-    number of a section, from 0, or of a volume.
+    number of a section, from 0, or of a volume; `fitted`, the figures of a drive scaled to the memory, as JSON.
     """
 
     ssd: str = "default"
@@ -54,12 +54,14 @@ class RunOptions:
     arrivals: str = "recorded"
     repeat: str | None = None
     until: str | None = None
+    at_most: str | None = None
     tenant: int | None = None
     series: bool = False
     sketch: bool = False
     operations: str | None = None
     strict: bool = False
     label: str | None = None
+    fitted: str | None = None
 
     def with_ftl(self, ftl: str | None) -> "RunOptions":
         """The same run on another layer."""
@@ -97,14 +99,16 @@ class RunOptions:
         lines += [
             f"workload = {self.workload}",
             f"precondition = {self.precondition}",
-            f"requests = {self.requests or 'all'}, warmup = {self.warmup or 0}",
+            f"requests = {self.requests or 'all'}, warmup = {self.warmup or 'auto'}",
             f"fidelity = {self.fidelity}, payload = {self.payload}, check = {self.check}, seed = {self.seed}",
         ]
+        if self.fitted is not None:
+            lines.append(f"--fit-memory: {json.loads(self.fitted)['text']}")
         return "".join(f"# {line}".rstrip() + "\n" for line in lines) + "\n"
 
     def to_json(self) -> str:
         """The form for the native module."""
         options: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
         options["set"] = list(options.pop("overrides"))
-        options.pop("label")
+        del options["label"], options["fitted"]
         return json.dumps(options)

@@ -2,7 +2,8 @@
 
 A run: summary.json, config.toml, report.html, and the tables timeseries, latency, wear, utilization, snapshots and
 blocks as Parquet, with operations and requests if a timeline was kept. A comparison: summary.json with all runs,
-report.html over them, and a folder of a run for each layer.
+report.html over them, and a folder of a run for each layer. Replicates (`--seeds`): the same, with `LABEL/seed-N` for
+each run, means in report.html, and intervals.csv.
 
 Files are written to a temporary folder beside DIR, figures before pages, and moved into DIR when all are complete,
 summary.json last: a DIR with summary.json has all files of one result. After an error, such as a full disk, the files
@@ -22,17 +23,19 @@ from . import tables
 from .distribution import need
 from .errors import InputError
 from .files import is_file, is_there, named, parquet, write_in_order, write_whole
+from .replicates import MANIFEST, Replicates, place
+from .replicates import read as read_replicates
 from .result import Comparison, Result
 
 _PAGE = "report.html"
 _REQUIRED = ("ftl", "ssd", "workload", "seed", "requests", "host", "flash", "mapping", "gc", "sim")
 
 
-def _page(results: Sequence[Result]) -> str:
+def _page(results: Sequence[Result], places: Mapping[tuple[str, int], str] | None = None) -> str:
     # Imported late, because reading a folder needs no pages.
     from . import report
 
-    return report.page(results)
+    return report.page(results, places)
 
 
 def _figures(result: Result, within: str = "") -> Iterator[tuple[str, bytes | str]]:
@@ -43,22 +46,33 @@ def _figures(result: Result, within: str = "") -> Iterator[tuple[str, bytes | st
         yield f"{within}{name}", content
 
 
-def _files(results: Sequence[Result], together: bool, more: Mapping[str, str]) -> Iterator[tuple[str, bytes | str]]:
+def _files(
+    results: Sequence[Result], together: bool, more: Mapping[str, str], places: Sequence[str], shown: Sequence[Result]
+) -> Iterator[tuple[str, bytes | str]]:
     """All files of a run or a comparison, pages last; each page is made after the files before it are written."""
     if not together:
         yield from _figures(results[0])
-    else:
+    elif "summary.json" not in more:
         yield "summary.json", Comparison(results).to_json() + "\n"
     yield from more.items()
-    for result in results if together else ():
-        yield from _figures(result, f"{result.label}/")
-    yield _PAGE, _page(results)
-    for result in results if together else ():
-        yield f"{result.label}/{_PAGE}", _page([result])
+    inside = list(zip(places, results, strict=True)) if together else []
+    for where, result in inside:
+        yield from _figures(result, f"{where}/")
+    yield _PAGE, _page(shown, {(result.label, result["seed"]): where for where, result in inside})
+    for where, result in inside:
+        yield f"{where}/{_PAGE}", _page([result])
 
 
-def save(results: Sequence[Result], folder: Path, *, together: bool, more: Mapping[str, str] | None = None) -> Path:
-    """Writes the files of a run, or of a comparison (`together`), and `more`. Raises OSError that lists kept files."""
+def save(
+    results: Sequence[Result], folder: Path, *, together: bool, more: Mapping[str, str] | None = None,
+    places: Sequence[str] | None = None, shown: Sequence[Result] | None = None,
+) -> Path:  # fmt: skip
+    """Writes the files of a run, or of a comparison (`together`), and `more`. Raises OSError that lists kept files.
+
+    `places` are the folders of the results inside, by default their labels; `shown` are the results of the page, by
+    default all.
+    """
+    of_runs = [result.label for result in results] if places is None else places
     with named(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".partial", dir=_place_beside(folder)))
@@ -66,7 +80,7 @@ def save(results: Sequence[Result], folder: Path, *, together: bool, more: Mappi
     try:
         made.chmod(0o777 & ~_umask())
         try:
-            write_in_order(made, _files(results, together, more or {}))
+            write_in_order(made, _files(results, together, more or {}, of_runs, results if shown is None else shown))
         except OSError as error:
             # The user knows the folder, not the temporary one.
             where = str(error.filename or made).replace(str(made), str(folder), 1)
@@ -135,10 +149,27 @@ def save_operations(results: Result | Comparison, file: Path) -> list[Path]:
     return files
 
 
-def load(folder: str | Path) -> Result | Comparison:
-    """Reads a `Result` or `Comparison` in a folder. Raises InputError if the folder has none, or a damaged one."""
-    data, results = _read_results(Path(folder))
-    return Comparison(results) if "runs" in data else results[0]
+def load(folder: str | Path) -> Result | Comparison | Replicates:
+    """Reads the results in a folder of a run, a comparison or replicates. Raises InputError without, or if damaged."""
+    data, results, _ = _read_results(Path(folder))
+    if "runs" not in data:
+        return results[0]
+    return read_replicates(data, results, Path(folder) / "summary.json") or Comparison(results)
+
+
+def runs(folder: Path) -> list[tuple[Result, Path]]:
+    """Each run in a folder, with its own folder; labels of replicates name contenders. Raises InputError as `load`."""
+    data, results, places = _read_results(folder)
+    found = read_replicates(data, results, folder / "summary.json")
+    return list(zip(found.results if found else results, places, strict=True))
+
+
+def contenders(folder: str | Path) -> list[Result]:
+    """The results of a folder side by side: one for a run, the means of replicates. Raises InputError as `load`."""
+    loaded = load(folder)
+    if isinstance(loaded, Replicates):
+        return loaded.contenders
+    return [loaded] if isinstance(loaded, Result) else list(loaded)
 
 
 def _read_summary(folder: Path) -> dict[str, Any]:
@@ -200,20 +231,25 @@ def _read_run(data: dict[str, Any], folder: Path) -> Result:
     return Result(data, tables.to_series(found) if found else None, configuration)
 
 
-def _read_results(folder: Path) -> tuple[dict[str, Any], list[Result]]:
+def _read_results(folder: Path) -> tuple[dict[str, Any], list[Result], list[Path]]:
+    """The content of summary.json, the results, and their folders."""
     data = _read_summary(folder)
     together = "runs" in data
-    results = []
+    results, places = list[Result](), list[Path]()
     for run in data["runs"] if together else [data]:
-        results.append(_read_run(run, _inside(folder, str(run.get("label") or run["ftl"])) if together else folder))
+        where = _inside(folder, str(run.get("label") or run["ftl"])) if together else folder
+        if MANIFEST in data:
+            where = _inside(where, Path(place(Result(run))).name)
+        results.append(_read_run(run, where))
+        places.append(where)
     if not results:
         raise InputError(f"{folder / 'summary.json'}:1: expected at least one run")
-    return data, results
+    return data, results, places
 
 
 def rewrite_report(folder: Path) -> Path:
     """Writes report.html from the results in a folder; returns its path. Raises InputError as `load`."""
-    _, results = _read_results(folder)
     path = folder / _PAGE
-    write_whole(path, _page(results).encode())
+    places = {(result.label, result["seed"]): str(where.relative_to(folder)) for result, where in runs(folder)}
+    write_whole(path, _page(contenders(folder), places).encode())
     return path

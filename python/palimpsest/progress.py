@@ -31,6 +31,9 @@ _RATE_S = 0.25
 LINE_EVERY_S = 10.0
 """Seconds between two lines of progress without a terminal, and before the first."""
 
+_UNITS = {"precondition": "units", "check": "cases"}
+"""Counted things of a phase; other phases count requests."""
+
 _SHOWN = 3
 """Runs that a line describes."""
 
@@ -207,12 +210,12 @@ class _Stage:
 
     def text(self, now: float) -> str:
         """Phase, requests done of all, percent, rate and time left, as far as known."""
-        what = "units" if self.phase == "precondition" else "requests"
+        counted = _UNITS.get(self.phase, "requests")
         elapsed, done = now - self.began, self.done - self.first
-        said = [f"{self.phase}: {self.done:,} {what}"]
+        said = [f"{self.phase}: {self.done:,} {counted}"]
         if self.expected:
             said = [
-                f"{self.phase}: {self.done:,} of {self.expected:,} {what} ({100 * self.done / self.expected:.0f} %)"
+                f"{self.phase}: {self.done:,} of {self.expected:,} {counted} ({100 * self.done / self.expected:.0f} %)"
             ]
         if elapsed >= _RATE_S and done > 0:
             said.append(f"{units.count(round(done / elapsed))}/s")
@@ -243,7 +246,8 @@ def _new_bars() -> "Progress":
 
         def render(self, task: Task) -> Text:
             speed = units.count(round(task.speed)) if task.speed else units.ABSENT
-            return Text(f"{units.count(int(task.completed))} req, {speed}/s")
+            counted = "cases" if task.description.endswith(" check") else "req"
+            return Text(f"{units.count(int(task.completed))} {counted}, {speed}/s")
 
     console = Console(stderr=True)
     columns: list[str | ProgressColumn] = [TextColumn("{task.description}"), Done()]

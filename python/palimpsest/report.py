@@ -4,11 +4,11 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from . import against, answers, charts, summary, tenants, units, why
+from . import against, answers, charts, evidence, summary, tenants, units, why
 from . import page as shell
 from .charts import blocks, gantt
 from .charts import volumes as of_volumes
-from .metrics import LATENCIES, METRICS, Metric, best, factor, relative, response_time, sections
+from .metrics import LATENCIES, METRICS, Metric, factor, paired, relative, response_time, sections
 from .page import Section, details, escape, folded, row, table, tiles
 from .result import Result, flatten
 
@@ -36,13 +36,15 @@ def _rows(results: Sequence[Result], metrics: Iterable[Metric]) -> list[str]:
     rows = []
     for metric in metrics:
         values = [metric.of(result) for result in results]
-        marks = best(metric, values)
+        marks = answers.marks(metric, results)
         cells: list[str] = []
         for index, value in enumerate(values):
             text = escape(metric.cell(results[index]))
+            if results[index].repeats and value:
+                text += escape(evidence.spread(results[index], ".".join(metric.path)))
             cells.append(f"<td{_exact(value)}>{f'<strong>{text}</strong>' if marks[index] else text}</td>")
             if index:
-                ratio = relative(value, values[0])
+                ratio = paired(metric, results[index], results[0])
                 cells.append(f'<td class="ratio"{_exact(ratio)}>{factor(ratio)}</td>')
         rows.append(f'<tr><th scope="row">{escape(metric.label)}</th>{"".join(cells)}</tr>')
     return rows
@@ -73,7 +75,7 @@ def _facts(results: Sequence[Result]) -> list[tuple[str, str]]:
     workload = summary.workload_line(first).removeprefix(f"{first['workload']}: ")
     of = [(result.label, text) for result in results if (text := summary.amplification(result))]
     found = [("write amplification", text if len(results) == 1 else f"{label}: {text}") for label, text in of]
-    return [("drive", summary.drive_line(first)), ("workload", workload), *found]
+    return [("drive", summary.drive_line(first)), ("workload", workload), *found, *evidence.rows(results)]
 
 
 _TILES = {
@@ -93,7 +95,7 @@ def _head(results: Sequence[Result]) -> str:
         shown = [(name, by_label[label].cell(results[0])) for label, name in _TILES.items()]
         cards = [(name, text, "") for name, text in shown if text != units.ABSENT]
     warnings, informing = answers.weighed_notes(results)
-    speeds = [(result.label, f"seed {result['seed']}, {summary.speed_line(result)}") for result in results]
+    speeds = [(result.label, f"{_seeds(result)}, {summary.speed_line(result)}") for result in results]
     more = "".join(f"<li>{escape(note)}</li>" for note in informing)
     promised = answers.slo(results)
     return (
@@ -101,6 +103,30 @@ def _head(results: Sequence[Result]) -> str:
         f'<p class="answer">{escape(said)}</p>{tiles(cards)}{shell.notes(warnings)}{_listed(_facts(results))}'
         f"{folded('Notes and speed of the simulator', f'<ul>{more}</ul>' * bool(more) + _listed(speeds))}"
     )
+
+
+def _seeds(result: Result) -> str:
+    """The seeds of a run, or of the runs of which it is the mean."""
+    seeds = ", ".join(str(each["seed"]) for each in result.repeats or (result,))
+    return f"seeds {seeds}" if result.repeats else f"seed {seeds}"
+
+
+def _repeats_table(results: Sequence[Result], places: Mapping[tuple[str, int], str]) -> str:
+    """Key figures of each seed, with a link to the page of the run in `places`."""
+    by_label = {metric.label: metric for metric in METRICS}
+    shown = [(name, by_label[label]) for label, name in _TILES.items() if by_label[label].is_shown(results)]
+    rows = [row(["run", *(name for name, _ in shown)], "th")]
+    for result in results:
+        for each in result.repeats:
+            name, where = f"{each.label}, seed {each['seed']}", places.get((each.label, each["seed"]))
+            link = f'<a href="{escape(where)}/report.html">{escape(name)}</a>' if where else escape(name)
+            cells = "".join(f"<td>{escape(metric.cell(each))}</td>" for _, metric in shown)
+            rows.append(f'<tr><th scope="row">{link}</th>{cells}</tr>')
+    says = (
+        "Figures are means over the seeds, ± half of the 95 % interval; ratios are paired by seed; response times are "
+        "those of all seeds together. Charts over time, maps of blocks and timelines are on the page of each run."
+    )
+    return f'<p class="caption">{says}</p>{table("seeds", rows)}'
 
 
 def fragment(results: Sequence[Result]) -> str:
@@ -287,6 +313,15 @@ def _waterfall(result: Result, kind: str, key: str, name: str) -> str:
     return f'<div class="fall"><h3>{escape(head)}</h3><ol>{"".join(rows)}</ol></div>'
 
 
+def _difference_table(results: Sequence[Result], kind: str, key: str, name: str) -> str:
+    """The parts of the difference of each result from the first; empty for one result."""
+    rows = why.differences(results, kind, key)
+    if not rows:
+        return ""
+    head = f"<h3>{escape(f'{kind} {name}: difference from {results[0].label}')}</h3>"
+    return head + shell.records(["part", *(result.label for result in results[1:])], rows)
+
+
 def _why(results: Sequence[Result]) -> str:
     """Waterfalls of the parts of response times, for one percentile at a time."""
     if not any(why.kinds(result) for result in results):
@@ -300,8 +335,9 @@ def _why(results: Sequence[Result]) -> str:
             for result in results
             if kind in why.kinds(result)
         )
+        parted = "".join(_difference_table(results, kind, key, name) for kind in ("read", "write"))
         hidden = "" if key == "p99" else " hidden"
-        figures.append(f'<figure id="figure-why-{key}"{hidden}><div class="falls">{falls}</div></figure>')
+        figures.append(f'<figure id="figure-why-{key}"{hidden}><div class="falls">{falls}</div>{parted}</figure>')
     says = f"{charts.CHARTS['why'].says} Blue: work for the request; orange: waits. The parts sum to the response time."
     return f'{shell.views(figures, names, "why-p99")}<p class="caption">{escape(says)}</p>'
 
@@ -412,14 +448,19 @@ def _configuration(texts: Mapping[str, str]) -> str:
     return differences + "".join(details(name, _marked(text, different)) for name, text in texts.items())
 
 
-def page(results: Sequence[Result]) -> str:
-    """The whole page, of one run or several on the same workload."""
+def page(results: Sequence[Result], places: Mapping[tuple[str, int], str] | None = None) -> str:
+    """The whole page, of one run or several on the same workload.
+
+    `places` are the folders of runs by label and seed, to which the page of means over seeds links.
+    """
     specifications = {name: charts.specification(name, results) for name in charts.CHARTS if name != "why"}
     drawn = {name: chart for name, chart in specifications.items() if chart is not None}
     drawn.pop("progress" if "time" in drawn else "time", None)
     frames = [found for result in results if (found := blocks.frames(result)) is not None]
     timelines = [found for result in results if (found := gantt.timeline(result)) is not None]
     parts = _sections(results, drawn, len(frames) == len(results), [each["ftl"] for each in timelines])
+    if any(result.repeats for result in results):
+        parts.append(Section("each-seed", "Each seed", _repeats_table(results, places or {}), "Seeds"))
     configurations = {result.label: result.configuration for result in results if result.configuration}
     if configurations:
         parts.append(Section("configuration", "Configuration", _configuration(configurations)))

@@ -13,6 +13,7 @@ from typing import Any
 
 from . import _core, engine, outputs, tables
 from .errors import InputError
+from .evidence import agreement
 from .files import digest
 from .options import RunOptions
 from .result import Result, flatten
@@ -22,8 +23,9 @@ _SHOWN = 5
 SERVED = ("nbd", "device", "files")
 """The workloads of drives that programs used."""
 
-_OF_SERVING = ("workload", "trace_format", "endurance", "life", "notes", "interrupted")
-"""Figures about the programs that used a drive, which a record lacks, and about the end of the service."""
+_OF_SERVING = ("workload", "trace_format", "endurance", "life", "notes", "interrupted", "steady", "basis.is_open")
+"""Figures about the programs that used a drive, which a record lacks, about the end of the service, and about windows,
+which begin at other times in a run."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Outcome:
     def lines(self) -> Iterator[str]:
         """The lines for a terminal."""
         count = len(self.differences)
-        yield f"{self.label}: {'every byte agrees' if not count else f'{count} figures or tables differ'}"
+        yield f"{self.label}: {agreement.bytes_agree(count)}"
         yield from (f"  {line}" for line in (*self.notes, *self.differences[:_SHOWN]))
         if count > _SHOWN:
             yield f"  and {count - _SHOWN} more"
@@ -47,20 +49,21 @@ def rerun(
     folder: Path, progress: Callable[[str], engine.Progress | None] = lambda _label: None
 ) -> tuple[list[Outcome], list[Result]]:
     """Repeats the run or comparison in a folder. Raises InputError if its options or inputs are missing or changed."""
-    loaded = outputs.load(folder)
-    together = not isinstance(loaded, Result)
-    before = [loaded] if isinstance(loaded, Result) else list(loaded)
-    plans = [_options(result, folder / result.label if together else folder) for result in before]
+    found = outputs.runs(folder)
+    before = [result for result, _ in found]
+    plans = [_options(result, place) for result, place in found]
     outcomes, made = [], []
+    labels = [result.label for result in before]
     for old, options in zip(before, plans, strict=True):
-        new = engine.run_one(options, progress(old.label))
+        name = old.label if labels.count(old.label) == 1 else f"{old.label}, seed {old['seed']}"
+        new = engine.run_one(options, progress(name))
         data = new.to_dict() | {"ssd": old["ssd"]}
         data["config"]["name"] = old["config"].get("name", data["config"].get("name"))
         apart = _OF_SERVING if _record_of(old) is not None else ()
         came = old["provenance"]
         was, now = f"{came['version']} ({came['sources']})", f"{_core.version()} ({_core.build()})"
         notes = [] if was == now else [f"made by palimpsest {was}, repeated by {now}"]
-        outcomes.append(Outcome(old.label, notes, _differences(old, Result(data, new.series), apart)))
+        outcomes.append(Outcome(name, notes, _differences(old, Result(data, new.series), apart)))
         made.append(new)
     return outcomes, made
 
@@ -119,7 +122,8 @@ def _differences(old: Result, new: Result, of_serving: tuple[str, ...]) -> list[
     # A repetition leaves out the timeline, which has the parts of response times, and the figures of another program.
     apart = ("sim", "provenance", "why", "against", "slo", *of_serving)
     one, two = (
-        {k: v for k, v in flatten(each.to_dict()).items() if k.split(".")[0] not in apart} for each in (old, new)
+        {key: value for key, value in flatten(each.to_dict()).items() if not {key, key.partition(".")[0]} & {*apart}}
+        for each in (old, new)
     )
     keys = sorted(one.keys() | two.keys())
     found = [

@@ -140,11 +140,20 @@ class Views(Protocol):
     def html(self, results: Sequence["Result"]) -> str:
         """For a notebook."""
 
+    def checks(self, results: Sequence["Result"]) -> list[dict[str, Any]]:
+        """The findings on a comparison."""
+
     def figure(self, name: str, results: Sequence["Result"]) -> "go.Figure":
         """A plot."""
 
-    def save(self, results: Sequence["Result"], folder: Path, *, together: bool, more: Mapping[str, str]) -> Path:
-        """Writes the files of a run, or `together` of a comparison, and `more` files by name."""
+    def save(
+        self, results: Sequence["Result"], folder: Path, *, together: bool, more: Mapping[str, str],
+        places: Sequence[str] | None = None, shown: Sequence["Result"] | None = None,
+    ) -> Path:  # fmt: skip
+        """Writes the files of a run, or `together` of a comparison, and `more` files by name.
+
+        `places` are the folders of the results inside, by default their labels; `shown` are the results of the page.
+        """
 
 
 class Shown(Table):
@@ -191,12 +200,17 @@ class Result(Shown):
         data: the object of `palimpsest run --json`.
         series: time series, histograms, wear, utilisation, states of blocks and timeline; None if not kept.
         configuration: the resolved configuration as TOML; empty if unknown.
+        repeats: the runs of several seeds of which the figures are means; empty for a run.
     """
 
     _together = False
 
-    def __init__(self, data: dict[str, Any], series: dict[str, Any] | None = None, configuration: str = "") -> None:
+    def __init__(
+        self, data: dict[str, Any], series: dict[str, Any] | None = None, configuration: str = "",
+        repeats: Sequence["Result"] = (),
+    ) -> None:  # fmt: skip
         self._data = data
+        self._repeats = tuple(repeats)
         self._series = series
         self._configuration = configuration
 
@@ -249,6 +263,11 @@ class Result(Shown):
     def to_json(self, *, indent: int | None = 2) -> str:
         """The result as JSON of `run --json`."""
         return json.dumps(self._data, indent=indent)
+
+    @property
+    def repeats(self) -> tuple["Result", ...]:
+        """The runs of several seeds of which the figures are means, as in `Replicates.contenders`; empty for a run."""
+        return self._repeats
 
     @property
     def series(self) -> dict[str, Any] | None:
@@ -351,8 +370,8 @@ class Comparison(Shown, Sequence[Result]):
     __hash__ = None  # type: ignore[assignment] # a list inside
 
     def to_dict(self) -> dict[str, Any]:
-        """The object of `palimpsest compare --json`: `{"runs": [...]}`."""
-        return {"runs": [result.to_dict() for result in self._results]}
+        """The object of `palimpsest compare --json`: `{"runs": [...], "checks": [...]}`."""
+        return {"runs": [result.to_dict() for result in self._results], "checks": self._views.checks(self._results)}
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """The comparison as JSON of `compare --json`."""

@@ -12,8 +12,9 @@ from .needs import is_given
 from .options import COMPARED_FTLS, FIRST_OPERATIONS, RunOptions
 from .parameters import Parsed, cores, jobs_option
 from .progress import ProgressBoard
+from .replicates import repeated, replicate
 from .result import Comparison, Result
-from .run_options import check, ftl_option, own_folder, run_options, set_option, ssd_option
+from .run_options import check, fit, fit_memory_option, ftl_option, own_folder, run_options, set_option, ssd_option
 from .sweeps import conditions
 
 
@@ -27,8 +28,8 @@ from .sweeps import conditions
 )  # fmt: skip
 @click.option("--alone", is_flag=True, help="Run each job or volume alone too: slowdowns and fairness.")
 def run(
-    job: str | None, ftl: str | None, *, against: Path | None, alone: bool, out: Path | None, force: bool,
-    operations: Path | str | None, as_json: bool, strict: bool, **options: Any,  # noqa: ANN401
+    job: str | None, ftl: str | None, *, against: Path | None, alone: bool, fit_memory: int | None, out: Path | None,
+    force: bool, operations: Path | str | None, as_json: bool, strict: bool, **options: Any,  # noqa: ANN401
 ) -> None:  # fmt: skip
     """Run a workload on a drive, and print its figures.
 
@@ -46,6 +47,7 @@ def run(
       palimpsest run --seeds 1..3
       palimpsest run --alone --workload runtime=50ms,name=a,rw=randread,name=b,rw=write
       palimpsest run --state states
+      palimpsest run --ssd d5-p5336-30.72t --fit-memory 1GiB
     """
     if ftl is not None and "," in ftl:
         raise errors.InputError(f"--ftl {ftl}: expected one translation layer; `palimpsest compare` takes several")
@@ -65,9 +67,10 @@ def run(
     if alone:
         _check_alone(chosen, seeds)
     check([chosen], strict=strict)
-    own_folder(out, [chosen], force=force)
+    [chosen] = fit([chosen], fit_memory)
+    own_folder(out, repeated([chosen], seeds) if seeds else [chosen], force=force)
     if seeds:
-        _replicate([chosen], seeds, method, cores(None), out, as_json=as_json)
+        _replicate([chosen], seeds, method, _at_a_time(fit_memory), out, as_json=as_json)
         return
     if beside is not None:
         beside.begin()
@@ -77,7 +80,7 @@ def run(
             result = beside.compared(result)
         failure = None
         if alone and not result.get("interrupted"):
-            result, failure = tenants.compared(chosen, result, cores(None), board.callback)
+            result, failure = tenants.compared(chosen, result, _at_a_time(fit_memory), board.callback)
     show(result.to_json() if as_json else result)
     if out is not None:
         result.save(out)
@@ -93,6 +96,11 @@ def run(
         raise failure
     if result.to_dict().get("interrupted"):
         raise KeyboardInterrupt
+
+
+def _at_a_time(memory: int | None) -> int:
+    """Runs at a time of `run`: the drive of --fit-memory takes the memory of one."""
+    return cores(None) if memory is None else 1
 
 
 def _check_alone(chosen: RunOptions, seeds: Sequence[int] | None) -> None:
@@ -116,8 +124,9 @@ def _check_alone(chosen: RunOptions, seeds: Sequence[int] | None) -> None:
 )
 @run_options
 def compare(
-    runs: tuple[str, ...], ftl: str | None, *, jobs: int | None, slo: str | None, out: Path | None, force: bool,
-    operations: Path | str | None, as_json: bool, strict: bool, **options: Any,  # noqa: ANN401
+    runs: tuple[str, ...], ftl: str | None, *, jobs: int | None, slo: str | None, fit_memory: int | None,
+    out: Path | None, force: bool, operations: Path | str | None, as_json: bool, strict: bool,
+    **options: Any,  # noqa: ANN401
 ) -> None:  # fmt: skip
     """Run the same workload on several translation layers, or with several settings, side by side.
 
@@ -145,7 +154,8 @@ def compare(
         if labels.count(label) > 1:
             raise errors.InputError(f"run {label!r}: given twice; expected a label of its own for each run")
     check(chosen, strict=strict)
-    own_folder(out, chosen, force=force)
+    chosen = fit(chosen, fit_memory, cores(jobs))
+    own_folder(out, repeated(chosen, seeds) if seeds else chosen, force=force)
     if seeds:
         _replicate(chosen, seeds, method, cores(jobs), out, as_json=as_json)
         return
@@ -171,16 +181,20 @@ def compare(
 @ssd_option
 @ftl_option
 @set_option
-def show_(ssd: str, ftl: str | None, overrides: Sequence[str]) -> None:
+@fit_memory_option
+def show_(ssd: str, ftl: str | None, overrides: Sequence[str], *, fit_memory: int | None) -> None:
     """Print the resolved configuration as TOML: every key with its meaning and the source of its value.
 
     \b
     Examples:
       palimpsest show --ssd mga-16k
       palimpsest show --ssd mga-16k --set part.nop=4 > my-drive.toml
+      palimpsest show --ssd d5-p5336-30.72t --fit-memory 16GiB > small.toml
     """
-    check([RunOptions(ssd=ssd, ftl=ftl, overrides=tuple(overrides))])
-    echo(_core.show(ssd, ftl, list(overrides)), nl=False)
+    chosen = [RunOptions(ssd=ssd, ftl=ftl, overrides=tuple(overrides))]
+    check(chosen)
+    [made] = fit(chosen, fit_memory)
+    echo(_core.show(ssd, ftl, list(made.overrides)), nl=False)
 
 
 def _plain(options: dict[str, Any], operations: Path | str | None) -> dict[str, Any]:
@@ -204,15 +218,22 @@ def _seeds(options: dict[str, Any]) -> tuple[tuple[int, ...] | None, str]:
 def _replicate(
     chosen: list[RunOptions], seeds: Sequence[int], method: str, jobs: int, out: Path | None, *, as_json: bool
 ) -> None:
-    """Runs each with each seed, and prints means and intervals."""
-    from .replicates import replicate
-
+    """Runs each with each seed, and prints means and intervals; after an error of the finished seeds."""
     with ProgressBoard() as board:
-        made = replicate(chosen, seeds, method, jobs, board.callback)
-    show(made.to_json() if as_json else made)
-    if out is not None:
-        made.save(out)
-        say(f"wrote {out}/intervals.csv, report.html, summary.json and a folder for each run and seed")
+        made, failure = replicate(chosen, seeds, method, jobs, board.callback)
+    if made is not None:
+        show(made.to_json() if as_json else made)
+        if out is not None:
+            made.save(out)
+            say(f"wrote {out}/intervals.csv, report.html, summary.json and LABEL/seed-N for each run")
+        if not as_json and any(each.get("why") for each in made.contenders):
+            from . import why
+
+            show(why.render(made.contenders))
+    if failure is not None:
+        if made is not None:
+            say(f"{len(made.seeds)} of {len(seeds)} seeds finished in every run")
+        raise failure
 
 
 def _write_operations(results: Result | Comparison, file: Path | str | None, window: str | None) -> None:

@@ -6,12 +6,23 @@ from typing import TypeVar
 
 import click
 
-from . import completion, engine, timelines
+from . import completion, engine, fitting, timelines
 from .commands import say
 from .errors import InputError
 from .intervals import METHODS
 from .options import ARRIVALS, FIDELITIES, FIRST_OPERATIONS, PAYLOADS, RunOptions
-from .parameters import COUNT, SEED, SEEDS, Choice, OperationsFile, json_option, make_folder, out_option, state_options
+from .parameters import (
+    COUNT,
+    SEED,
+    SEEDS,
+    Choice,
+    OperationsFile,
+    Parsed,
+    json_option,
+    make_folder,
+    out_option,
+    state_options,
+)
 
 _DEFAULT = RunOptions()
 _Command = TypeVar("_Command", bound=Callable[..., object])
@@ -64,6 +75,12 @@ def strict_option(runs: str, more: str = "") -> Callable[[_Command], _Command]:
     return click.option("--strict", is_flag=True, help=text)
 
 
+fit_memory_option = click.option(
+    "--fit-memory", type=Parsed("SIZE", fitting.memory_of), is_flag=False, flag_value="auto",
+    help="Scale the drive to this memory for each run, such as 16GiB, or to the memory at hand (auto, also without "
+    "SIZE), with all ratios of sizes kept.",
+)  # fmt: skip
+
 _RUN_OPTIONS = (
     ssd_option,
     click.option(
@@ -74,6 +91,7 @@ _RUN_OPTIONS = (
         help="Preset, trace file (plain, .gz or .zst), fio job file, or fio-like text as rw=randwrite,bs=4k,n=1e6.",
     ),
     set_option,
+    fit_memory_option,
     precondition_option(
         _DEFAULT.precondition,
         "State of the drive before the run: none, fill:90%, fill:90%,random:2x, steady or layout.",
@@ -81,7 +99,12 @@ _RUN_OPTIONS = (
     click.option(
         "--requests", type=COUNT, help="Stop after this number of requests, such as 1e6 or 100k.  [default: all]"
     ),
-    click.option("--warmup", metavar="N|PCT", help="Leave the first requests (5000, 10%) out of the figures."),
+    click.option(
+        "--warmup",
+        metavar="auto|N|PCT",
+        help="Bring a preconditioned drive to the level of the load first (auto, the "
+        "default), or leave the first requests (5000, 10%) out of the figures.",
+    ),
     click.option(
         "--fidelity", type=Choice(FIDELITIES), default=_DEFAULT.fidelity, help="count: operation counts, no times."
     ),
@@ -133,9 +156,11 @@ _RUN_OPTIONS = (
     click.option("--repeat", metavar="N|2dw", help="Play the workload again: N times, or until 2 drive writes."),
     click.option(
         "--until",
-        type=Choice(("worn-out",)),
-        help="Play the workload again until the drive can write no more (faults.wear_out).",
+        metavar="1%|p99:5%|worn-out",
+        help="Go on until the figures are known within 1 %, or p99 within 5 %; or until the drive can write no more "
+        "(worn-out, with faults.wear_out).",
     ),
+    click.option("--at-most", metavar="N|TIME", help="Requests or simulated time (20s) of --until.  [default: 10e6]"),
     out_option("Also write JSON, TOML, Parquet and an HTML report to DIR."),
     force_option,
     json_option("the result"),
@@ -167,6 +192,14 @@ def check(runs: Sequence[RunOptions], *, strict: bool = False) -> None:
         timelines.expect_inside(each)
     for line in engine.check(runs, strict=strict):
         say(f"note: {line}")
+
+
+def fit(runs: Sequence[RunOptions], memory: int | None, jobs: int = 1) -> list[RunOptions]:
+    """The runs on drives scaled to `memory` (`fitting.fitted`); prints a line for each scaling. Raises InputError."""
+    made, lines = fitting.fitted(runs, memory, jobs)
+    for line in lines:
+        say(f"note: {line}")
+    return made
 
 
 def own_folder(out: Path | None, runs: Sequence[RunOptions], *, force: bool) -> None:

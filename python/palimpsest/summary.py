@@ -7,7 +7,8 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from . import tenants, units
+from . import evidence, fair, tenants, units
+from .evidence.life import at_rate, span
 from .metrics import CAUSES, LATENCIES, handle_name, is_modelled, response_time
 from .result import Result, flatten
 from .units import count, nanoseconds, ratio, size, volume_name
@@ -84,9 +85,7 @@ def precondition_line(result: Result) -> str | None:
     text = f"{before['spec']}: {size(before['bytes_written'])} written"
     if before.get("last_write_amplification"):
         text += f", write amplification {ratio(before['last_write_amplification'])} at its end"
-    if before.get("converged") is not None:
-        text += ", steady" if before["converged"] else ", not yet steady"
-    return text
+    return text + evidence.converged(before.get("converged"))
 
 
 def workload_line(result: Result) -> str:
@@ -242,8 +241,9 @@ def _throughput_line(result: Result) -> str:
         return f"{units.NOT_MODELLED}: the requests take no simulated time on this drive"
     if not throughput or throughput["iops"] is None or not result["simulated_ns"]:
         return "not measured: the run counts operations, and has no times"
+    iops = f"{count(throughput['iops'])}{evidence.spread(result, 'throughput.iops')}"
     return (
-        f"{count(throughput['iops'])} IOPS, {units.rate(throughput['bytes_per_s'])} "
+        f"{iops} IOPS, {units.rate(throughput['bytes_per_s'])} "
         f"over {nanoseconds(result['simulated_ns'])} of simulated time"
     )
 
@@ -273,9 +273,11 @@ def _flash_rows(result: Result) -> Iterator[tuple[str, str]]:
     yield "host", f"{written}; {size(host['bytes_transferred'])} over the host link"
     moved = f"{size(flash['bytes_sensed'])} sensed, {size(flash['bytes_transferred'])} over the flash buses"
     yield "flash", f"{moved}; {size(result['padding_bytes'])} of padding"
+    consumed = flash.get("consumed_bytes")
     yield (
         "amplified",
-        f"writes {ratio(result['write_amplification'])} (flash bytes programmed / host bytes written); "
+        f"writes {ratio(result['write_amplification'])} (flash bytes programmed / host bytes written)"
+        f"{'' if consumed is None else f', {size(consumed)} of flash consumed (erased)'}; "
         f"reads {ratio(reads.get('host'))} host, {ratio(reads.get('gc'))} GC (sensed / wanted)",
     )
     if parts := amplification(result):
@@ -408,11 +410,14 @@ def _cost_rows(result: Result) -> Iterator[tuple[str, str]]:
     if life:
         said = f"mean {ratio(life['mean_erases'])} erases a block, max {count(life['max_erases'])}"
         said += f"; {count(life['retired_blocks'])} retired" if life.get("retired_blocks") else ""
-        if projected := life.get("projected_host_bytes"):
+        if (projected := life.get("projected_host_bytes")) and not evidence.leaves_out(result, _PROJECTED):
             said += f"; {size(projected)} of host writes over the lifetime"
         if fixed := life.get("slc_fixed"):
             said += f"; fixed fast cache: mean {ratio(fixed['mean_erases'])} erases a block"
         yield "wear", said
+
+
+_PROJECTED = "lifetime.projected_host_bytes"
 
 
 def _endurance_rows(result: Result) -> Iterator[tuple[str, str]]:
@@ -423,10 +428,13 @@ def _endurance_rows(result: Result) -> Iterator[tuple[str, str]]:
     if found["tbw"] is None:
         yield "endurance", f"{text}not known, as no block was erased"
         return
+    if (lasts := evidence.lasts(result)) and lasts.reason:
+        yield "endurance", f"{text}not known: {lasts.text}"
+        return
     text += f"{units.terabytes(found['tbw'])}, {units.number(found['dwpd_5_years'])} DWPD over 5 years"
     if found["years"] is not None:
         load = f"{units.number(found['dwpd'])} DWPD, {size(found['host_bytes_per_day'])} a day"
-        text += f"; {units.number(found['years'])} years at this load ({load})"
+        text += f"; {span(found['years'])} {at_rate(result)} ({load})"
     yield "endurance", text
 
 
@@ -453,6 +461,7 @@ def render(result: Result) -> RenderableType:
         *([("before", before)] if before else []),
         ("workload", workload_line(result)),
         ("throughput", _throughput_line(result)),
+        *evidence.rows([result]),
     ]
     parts: list[RenderableType] = [facts(head), Text()]
     latency = _latencies(result)
@@ -473,5 +482,6 @@ def render(result: Result) -> RenderableType:
     parts += [facts(list(_flash_rows(result))), Text(), _causes(result), Text()]
     last = [*_cleaning_rows(result), *_fault_rows(result), *_cost_rows(result), *_endurance_rows(result)]
     parts.append(facts([*last, ("simulator", speed_line(result))]))
-    parts += [Text(f"note: {note}", style="yellow") for note in result.get("notes", [])]
+    said = [each.text for each in fair.of_run(result)]
+    parts += [Text(f"note: {note}", style="yellow") for note in [*result.get("notes", []), *said]]
     return Group(*parts)

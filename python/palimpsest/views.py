@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .result import Result
 
@@ -25,6 +25,13 @@ def html(results: Sequence[Result]) -> str:
     return report.fragment(results)
 
 
+def checks(results: Sequence[Result]) -> list[dict[str, Any]]:
+    """The findings on a comparison, as in its JSON."""
+    from . import fair
+
+    return [each.to_dict() for each in fair.checks(results)]
+
+
 def figure(name: str, results: Sequence[Result]) -> "go.Figure":
     """A chart as a plotly figure. Raises ValueError if the results have no data for the chart."""
     from . import charts
@@ -32,8 +39,11 @@ def figure(name: str, results: Sequence[Result]) -> "go.Figure":
     return charts.figure(name, results)
 
 
-def save(results: Sequence[Result], folder: Path, *, together: bool, more: Mapping[str, str]) -> Path:
+def save(
+    results: Sequence[Result], folder: Path, *, together: bool, more: Mapping[str, str],
+    places: Sequence[str] | None = None, shown: Sequence[Result] | None = None,
+) -> Path:  # fmt: skip
     """Writes the files of one run, or `together` of a comparison; see `outputs.save`."""
     from . import outputs
 
-    return outputs.save(results, folder, together=together, more=more)
+    return outputs.save(results, folder, together=together, more=more, places=places, shown=shown)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import palimpsest as ps
 from conftest import native
-from palimpsest import charts, metrics, outputs, units
+from palimpsest import answers, charts, metrics, outputs, units
 from palimpsest.charts import blocks
 from palimpsest.charts import latency as response
 from palimpsest.options import RunOptions
@@ -52,6 +52,7 @@ def test_options_reach_the_native_module(fake: Any, monkeypatch: pytest.MonkeyPa
         "precondition": RunOptions().precondition, "requests": 1_000_000, "warmup": "5", "fidelity": "timed",
         "payload": "tag", "check": False, "seed": 1, "skip_bad": False, "format": None, "series": False,
         "sketch": False, "columns": None, "volumes": None, "arrivals": "recorded", "repeat": None, "until": None,
+        "at_most": None,
         "tenant": None, "operations": None, "strict": False,
     }  # fmt: skip
 
@@ -102,15 +103,17 @@ def test_changes_are_signed_per_cent(ratio: float, printed: str, multiple: str) 
 
 
 def test_verdicts_list_what_is_lower_then_what_is_higher(fake: Any) -> None:
-    page, mga, buffered = ps.compare(["page", "mga", "page"], ssd="mga-16k", workload="trade")
+    layers = {"page": "page", "mga": "mga", "buffered": "page"}
+    runs = {label: {"ftl": layer} for label, layer in layers.items()}
+    page, mga, buffered = ps.compare(runs, ssd="mga-16k", workload="trade")
     buffered.latency_ns["write"]["mean"] = 0
     assert fake
-    assert metrics.verdicts([page, mga, buffered]) == [
+    assert answers.versus([page, mga, buffered])[1:] == [
         "mga vs page: flash bytes programmed -38 %, erases -38 %, mean write latency -38 %, p99 write latency -38 %, "
         "mean read latency -38 %, energy -31 %; DRAM +61 %.",
-        "page vs page: within 5 % in every figure above.",
+        "buffered vs page: within 5 % in every figure above.",
     ]
-    assert metrics.verdicts([page, page]) == ["page vs page: within 5 % in every figure above."]
+    assert answers.versus([page, page]) == ["page vs page: within 5 % in every figure above."]
 
 
 def test_tables(result: ps.Result) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Command, figures
+from conftest import Command
 from palimpsest import engine, fio_output
 from palimpsest.errors import InputError
 from palimpsest.fits import determined, files, outputs, running, search, space
@@ -485,6 +485,8 @@ def test_a_drive_with_known_keys_is_found_again(tmp_path: Path) -> None:
     assert "greedy" in known["ftl.victim"].choices
     assert any(made.held_out)
     outputs.write(made, out)
+    said = outputs.verdict(made)
+    assert (said.verdict, said.status) == ("fits", 0), said.text
     said = json.loads((out / "fit.json").read_text(encoding="utf-8"))
     assert abs(said["held_out"]["mean_percent"]) < 3
     # The drive file must run, and names the source of the fitted values.
@@ -585,6 +587,8 @@ def test_the_command_refuses_keys_without_effect(palimpsest: Command, tmp_path: 
     done = palimpsest(*given, "--vary", "ssd.over_provisioning=10%..30%", "--hold-out", "pass 9")
     assert done.returncode == 2
     assert "--hold-out pass 9: no group is called so" in done.stderr
-    made = figures(palimpsest(*given, "--vary", "ssd.over_provisioning=15%..25%", "--json"))
+    done = palimpsest(*given, "--vary", "ssd.over_provisioning=15%..25%", "--json")
+    made = json.loads(done.stdout)
+    assert (done.returncode, made["verdict"]) == (3, "does not fit"), "the capacity is of another drive"
     assert made["keys"][0]["key"] == "ssd.over_provisioning"
     assert made["figures"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from conftest import Command
 from palimpsest import engine
 from palimpsest.errors import InputError
 from palimpsest.fits import files, running, space
@@ -302,3 +303,25 @@ def test_nine_of_ten_determined_values_are_in_their_ranges(tmp_path: Path) -> No
             missed += [] if is_inside else [(seed, each.key.name, true, each.low, each.high, each.choices)]
     assert inside >= 20, "too few values are determined"
     assert len(missed) <= 0.1 * (inside + len(missed)), missed
+
+
+@pytest.mark.contract
+def test_a_drive_that_does_not_fit_has_status_3(palimpsest: Command, tmp_path: Path) -> None:
+    # Six bytes programmed for each one: no drive with so much spare space does.
+    rows = "\n".join(f"{at * 10**8},{6 * at * 10**8}" for at in range(1, 31))
+    path, out = _written(tmp_path / "smart.csv", f"host_bytes,media_bytes\n{rows}\n"), tmp_path / "fitted"
+    keys = [argument for key in SMALL for argument in ("--set", key)]
+    done = palimpsest(
+        "fit", str(path), "--start", "enterprise-tlc-7.68t", *keys, "--workload", "rw=randwrite,bs=16k,randrepeat=0",
+        "--capacity", "1GB", "--evaluations", "1", "--vary", "ssd.over_provisioning=40%..60%",
+        "--out", str(out),
+    )  # fmt: skip
+    assert done.returncode == 3, done.stderr
+    assert "the drive does not fit: write amplification is " in done.stdout
+    assert "the drive should not be used" in done.stderr
+    lines = (out / "drive.toml").read_text(encoding="utf-8").splitlines()
+    assert lines[1].startswith("# Verdict: the drive does not fit: write amplification is ")
+    stored = json.loads((out / "fit.json").read_text(encoding="utf-8"))
+    assert (stored["verdict"], stored["verdicts"][0]["verdict"]) == ("does not fit", "does not fit")
+    assert stored["verdicts"][0]["mean_absolute_percent"] > stored["verdicts"][0]["bound_percent"] == 10
+    assert "The drive does not fit" in (out / "index.html").read_text(encoding="utf-8")

@@ -110,7 +110,8 @@ def test_workers_give_the_trajectories_of_one_process(name: str) -> None:
 
 
 def _run(workload: Any, seed: int, settings: dict[str, Any], **policies: object) -> dict[str, object]:
-    run: dict[str, Any] = {"payload": "none", "seed": seed, "series": False} | settings
+    # An environment has no run-in.
+    run: dict[str, Any] = {"payload": "none", "seed": seed, "series": False, "warmup": "0"} | settings
     keys = run.pop("overrides")
     return _figures(ps.run(workload, ssd=ps.Ssd("mga-8k", ftl="page", **keys), policies=policies, **run))
 

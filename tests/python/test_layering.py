@@ -32,7 +32,7 @@ CORE = {
     "drive": "",
     "check": (
         "story catch drives workload zones model room file_systems faults sequences power timed idle kept trial words "
-        "shrink kinds check"
+        "shrink kinds digest scale shapes check"
     ),
 }
 """Crates without I/O, threads and clocks, lowest first; with their modules, lowest first, if those have an order."""

@@ -40,7 +40,7 @@ def service(image: Path, clock: str) -> Iterator[tuple[Popen[str], Place, str]]:
 
 
 def work(place: Place, writes: int) -> Book:
-    """Two reads, a wrong command, writes and a flush; what the host counts itself."""
+    """Two reads, a wrong command, writes and a flush; and the counts of the host itself."""
     admin = Admin(place, NQN)
     disk = Disk(place, NQN, number=1, controller=admin.controller)
     disk.read(0, 1)
@@ -54,7 +54,7 @@ def work(place: Place, writes: int) -> Book:
 
 
 def logs(place: Place) -> list[dict[str, Any]]:
-    """What SMART, OCP, endurance and FDP logs say of the life, by the names of the book."""
+    """The figures of SMART, OCP, endurance and FDP logs on the life, by the names of the book."""
     admin = Admin(place, NQN)
     smart, ocp, group, fdp = (admin.log(2, 512), admin.log(0xC0, 512), admin.log(9, 512, subject=1),
                               admin.log(0x22, 64, subject=1))  # fmt: skip

@@ -60,7 +60,7 @@ RUNS = {
 }  # fmt: skip
 """Every preset, and layers, on small drives; None: the layer of the preset."""
 IN_ORDER = {"workload": "rw=rw,rwmixread=30,bs=4k,iodepth=8", "precondition": "none"}
-"""What zones take."""
+"""Settings and loads that zones take."""
 
 
 def request(name: str) -> dict[str, object]:

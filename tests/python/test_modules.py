@@ -14,16 +14,18 @@ PACKAGE = ROOT / "python" / "palimpsest"
 
 ORDER = """
 interrupts distribution native _core errors plain plugins formats user_files policies layers files units options states
-tables result engine timelines metrics why tenants intervals sketches replicates summary answers comparison
-charts.common charts.blocks charts.flash charts.gantt charts.latency charts.parts charts.tenants charts.time
-charts.volumes charts.handles charts.__init__ page fio_output against report outputs reruns views progress
+tables result engine fitting timelines intervals evidence.said evidence.life evidence.steady evidence.holding
+evidence.agreement evidence.passing evidence.best evidence.fitting evidence.__init__ metrics
+fair.contenders fair.conditions fair.load fair.__init__ why tenants verdicts sketches repeats summary answers
+replicates comparison charts.common charts.blocks charts.flash charts.gantt charts.latency charts.parts charts.tenants
+charts.time charts.volumes charts.handles charts.__init__ page fio_output against report outputs reruns views progress
 parameters needs commands completion listing manual run_options new_layer checking images live_lab
 serving nvme attaching mounting wear wom drives traces trace_table trace_report trace_commands objects frames
 imports.record imports.elements imports.mqsim_files imports.mqsim_drive imports.mqsim_flows imports.femu
 imports.simplessd imports.writing imports.agreement imports.command imports.__init__
 sweeps.values sweeps.conditions sweeps.lines sweeps.definition sweeps.task sweeps.worker sweeps.finished sweeps.store
-sweeps.points sweeps.table sweeps.fleet sweeps.charts sweeps.frontier sweeps.show sweeps.report sweeps.results
-sweeps.cluster sweeps.local sweeps.dask_engine sweeps.ray_engine sweeps.engines sweeps.board
+sweeps.points sweeps.table sweeps.fleet sweeps.charts sweeps.frontier sweeps.checks sweeps.show sweeps.report
+sweeps.results sweeps.cluster sweeps.local sweeps.dask_engine sweeps.ray_engine sweeps.engines sweeps.board
 sweeps.runs sweeps.driver sweeps.command sweeps.__init__
 leaderboard.entries leaderboard.standings leaderboard.show leaderboard.page leaderboard.command leaderboard.__init__
 paper.styles paper.series paper.draw paper.latex paper.command paper.__init__

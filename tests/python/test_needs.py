@@ -20,6 +20,7 @@ RUNS = {
     "seed": ("--seeds 1..2 --seed 1", "--seed 1"),
     "interval": ("--interval t", "--interval t --seeds 3,4"),
     "operations": ("--operations o.parquet --seeds 1..2", "--operations o.parquet"),
+    "at_most": ("--at-most 5", "--at-most 5e6 --until 1%"),
     "operations_window": ("--operations-window 1..9", "--operations-window 1..9 --operations o.parquet"),
     "payload": ("--payload none --check", "--payload tag --check"),
     "state": ("--precondition none --state states", "--state states"),
@@ -40,6 +41,10 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
         **RUNS,
         "ftl": ("a:ftl=page --ftl mga", "--ftl mga"),
         "ssd": ("a:ssd=mga-8k b:ftl=page,ssd=mga-16k --ssd default", "a:ssd=mga-8k page --ssd default"),
+    },
+    "check": {
+        "cases": ("page --cases 2 --case cuts:1", "page --cases 2"),
+        "seconds": ("page --seconds 2 --case cuts:1", "page --seconds 2"),
     },
     "objects": {"force": ("--force", "--force --out out")},
     "sweep": {
@@ -87,15 +92,15 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
 
 ALONE = {
     "run": "job ftl ssd workload overrides precondition requests warmup fidelity check seeds skip_bad columns volumes "
-    "alone arrivals repeat until out as_json state_size strict",
+    "alone arrivals repeat until fit_memory out as_json state_size strict",
     "compare": "runs jobs slo workload overrides precondition requests warmup fidelity check seeds skip_bad columns "
-    "volumes arrivals repeat until out as_json state_size strict",
+    "volumes arrivals repeat until fit_memory out as_json state_size strict",
     "objects": "workload cache policy requests ssd ftl overrides fidelity seed format skip_bad arrivals cold jobs out "
     "as_json",
     "import mqsim": "config workload scenario result out force",
     "import femu": "line out force",
     "import simplessd": "config out force",
-    "sweep": "file out jobs engine address dry_run point_timeout fresh slo state_size as_json strict",
+    "sweep": "file fit_memory out jobs engine address dry_run point_timeout fresh slo state_size as_json strict",
     "leaderboard": "ftl add ssd workload seeds requests reference by out jobs state state_size no_cache as_json",
     "reproduce": "paper quick settings traces seed jobs engine address out as_json",
     "validate": "quick truth jobs out as_json",
@@ -108,7 +113,7 @@ ALONE = {
     "help": "topic",
     "why": "folder as_json",
     "list": "kind as_json",
-    "show": "ssd ftl overrides",
+    "show": "ssd ftl overrides fit_memory",
     "demo": "out",
     "new-layer": "folder kind source",
     "trace info": "workload ssd seed requests columns volumes skip_bad out as_json",
@@ -124,7 +129,7 @@ ALONE = {
     "detach": "everything",
     "mount": "folder ssd ftl overrides scheme page run image record precondition clock seed out as_json",
     "crash": "setup run check out timeout state as_json",
-    "check": "layer seconds seed overrides case as_json",
+    "check": "layer seed overrides ssd case as_json",
     "live": "out",
     "completion": "shell",
 }

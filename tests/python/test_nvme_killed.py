@@ -19,7 +19,7 @@ pytestmark = pytest.mark.contract
 
 BLOCKS = 400
 Contents = list[list[bytes]]
-"""What each block may hold: the last write first, then all before it up to the last durable one."""
+"""The contents that each block may hold: the last write first, then all before it up to the last durable one."""
 
 
 @pytest.fixture(autouse=True)

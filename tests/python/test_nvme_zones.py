@@ -248,7 +248,7 @@ class Host:
         self.written = [b""] * zones
 
     def check(self, disk: Zoned, flushed: list[bytes] | None = None) -> None:
-        """Reads all zones. After a cut a zone holds at least what was flushed, and a beginning of what was written."""
+        """Reads all zones. After a cut a zone holds at least the flushed data, and a beginning of the written data."""
         for at, zone in enumerate(disk.report()[1]):
             blocks = SIZE if zone.pointer == zns.NOWHERE else zone.pointer - zone.start
             found = disk.read(zone.start, blocks) if blocks else b""

@@ -41,15 +41,11 @@ def draw(*arguments: str) -> None:
 def test_cdf_has_the_percentiles_of_the_result(both: Path) -> None:
     data = table(load([both]), Choice("cdf", requests="write"))
     result = ps.load(both)
+    assert isinstance(result, ps.Comparison)
     for label in ("page", "mga"):
         rows = data.filter(series=label)
         p99 = rows.filter(pl.col("y") >= 0.99)["x"][0]
-        assert p99 == pytest.approx(
-            result["latency_ns"]["write"]["p99"] / 1000
-            if isinstance(result, ps.Result)
-            else result[label]["latency_ns"]["write"]["p99"] / 1000,
-            rel=0.002,
-        )
+        assert p99 == pytest.approx(result[label]["latency_ns"]["write"]["p99"] / 1000, rel=0.002)
         assert (rows["y"][0], rows["y"][-1]) == (0.0, 1.0)
 
 

@@ -194,7 +194,8 @@ def test_commands_of_the_native_module_print_lines(tmp_path: Path, arguments: st
         "requests = 1_000\nprecondition = 'fill:1%'\n"
     )
     done = native(*arguments.split(), cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    # A fit ends with 3 if the drive does not fit.
+    assert done.returncode in ((0, 3) if arguments.startswith("fit ") else (0,)), done.stderr
     assert any(re.fullmatch(line, each) for each in done.stderr.splitlines()), done.stderr
     if "--json" in arguments:
         assert json.loads(done.stdout)

@@ -9,7 +9,7 @@ from rich.console import Console
 
 import palimpsest as ps
 from conftest import ROOT, Command, figures
-from palimpsest import charts, comparison, metrics, report, units
+from palimpsest import answers, charts, comparison, fair, metrics, report, units
 from palimpsest import summary as of_run
 from palimpsest.replicates import Replicates
 from palimpsest.sweeps import report as sweep_report
@@ -19,7 +19,7 @@ from palimpsest.sweeps.results import Sweep
 
 UNEQUAL = (
     "Latencies do not compare, because page and mga acknowledge a write when programmed, subpage in a protected "
-    "buffer; buffer.ack=program with buffer.flush=programs makes the promises equal."
+    "buffer. Remedy: --set buffer.ack=program --set buffer.flush=programs"
 )
 LATENCIES = re.compile(r"(mean|p99) (read|write) latency")
 
@@ -59,10 +59,21 @@ def test_unequal_promises_head_every_comparison(compared: ps.Comparison) -> None
 
 @pytest.mark.unit
 def test_a_headline_has_no_latency_of_another_promise(compared: ps.Comparison) -> None:
-    subpage, mga = metrics.verdicts(compared)
+    best, subpage, mga = answers.versus(compared)
     assert subpage.startswith("subpage vs page: flash bytes programmed -50 %")
     assert not LATENCIES.search(subpage)
+    assert not re.search("p99|IOPS", best)
     assert "mean write latency -38 %" in mga, "page and mga make one promise"
+
+
+@pytest.mark.unit
+def test_a_figure_that_does_not_compare_has_no_best(compared: ps.Comparison) -> None:
+    row = re.compile(r"write mean .*")
+    unequal, equal = (text(comparison.render(each)) for each in (compared, [compared[0], compared[2]]))
+    marks = [row.search(each[: each.index("write p50")]) for each in (unequal, equal)]
+    assert ["*" in found[0] for found in marks if found] == [False, True]
+    page = report.page(compared).partition("write mean")[2].partition("</tr>")[0]
+    assert "<strong>" not in page
 
 
 @pytest.mark.unit
@@ -70,17 +81,17 @@ def test_equal_promises_say_nothing(fake: Any) -> None:
     assert fake
     equal = ps.compare(["page", "mga"], ssd="mga-16k", workload="trade")
     assert "promise" not in text(comparison.render(equal))
-    assert metrics.unequal_promises((result.label, result) for result in equal) is None
-    assert "mean write latency" in metrics.verdicts(equal)[0]
+    assert "latency_ns" not in fair.silenced(fair.checks(equal))
+    assert "mean write latency" in answers.versus(equal)[0]
 
 
 @pytest.mark.unit
 def test_only_equal_durability_can_be_had_by_a_key(compared: ps.Comparison) -> None:
     page, system, _ = compared
     system.promise.update(durable="by flush")
-    said = metrics.unequal_promises([("page", page), ("fs", system)])
-    assert said is not None
-    assert said.endswith("page acknowledges a write when programmed, fs in a protected buffer (durable by flush).")
+    said, durable = fair.labelled([("page", page), ("fs", system)])[:2]
+    assert said.text.endswith("page acknowledges a write when programmed, fs in a protected buffer (durable by flush).")
+    assert (durable.rule, durable.remedy) == ("durability", None)
 
 
 @pytest.fixture
@@ -102,7 +113,7 @@ def test_a_time_that_is_not_modelled_is_never_best(unmodelled: ps.Comparison) ->
         _, _, cells = shown.partition(f" {row} ")
         assert re.match(r"[\d,.]+( [kMG]?B/s| [mu]s)?\*? not modelled [\d,.]+", cells), f"{row}: {cells[:60]}"
     assert "write latency -100 %" not in shown
-    assert not LATENCIES.search(metrics.verdicts(unmodelled)[0].replace("mean read latency", ""))
+    assert not LATENCIES.search(answers.versus(unmodelled)[1].replace("mean read latency", ""))
     of_mean = next(metric for metric in metrics.METRICS if metric.path == ("latency_ns", "write", "mean"))
     assert metrics.best(of_mean, [of_mean.of(result) for result in unmodelled]) == [False, False, True]
 

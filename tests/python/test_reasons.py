@@ -93,7 +93,7 @@ def test_a_served_drive_speaks_of_no_option_of_run(palimpsest: Command, tmp_path
     ("arguments", "begins"),
     [
         (("fit", "{counters}", "--start", "foo", "--workload", "rw=write", "--capacity", "1TB"), "--start foo: "),
-        (("run", "--until", "worn-out", "--set", "faults.wear_out=true", "--workload", "{jobs}"), "--until worn-out: "),
+        (("run", "--until", "worn-out", "--set", "faults.wear_out=true", "--workload", "{jobs}"), "--until: "),
         (("run", "--repeat", "2", "--workload", "{jobs}"), "--repeat: "),
         (("serve", "--precondition", "layout", "--run", "true"), "--precondition layout: the requests have no files"),
         (("run", "--from", "foo", "--workload", "{counters}"), "--from foo: unknown trace format"),

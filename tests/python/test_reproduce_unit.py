@@ -262,13 +262,26 @@ def test_a_claim_agrees_by_number_and_mechanism() -> None:
     good, bad = claims.judge("x", described, -38.0), claims.judge("x", described, -10.0)
     cases = [
         (good.without("off", 20), True, "yes"), (good.without("off", 50.1), False, "no: mechanism"),
-        (good.without("off", None), True, "yes"), (bad.without("off", 20), False, "no: number"),
+        (good.without("off", None), True, "yes: number"), (bad.without("off", 20), False, "no: number"),
         (bad.without("off", 90), False, "no: number and mechanism"),
         (claims.judge("x", described | {"data": "entered"}, -38.0), True, "data"),
     ]  # fmt: skip
     for claim, agrees, verdict in cases:
         assert (claim.agrees, outputs._verdict(claim)) == (agrees, verdict)
         assert claim.number_agrees is (claim.ours == -38.0)
+
+
+def test_counts_name_claims_whose_mechanism_no_run_tests() -> None:
+    described = {"text": "x", "rule": "effect", "paper": -40}
+    claimed = tuple(claims.judge(str(ours), described, ours) for ours in (-38.0, -10.0, None))
+    one = replace(made(), claims=claimed, verdict="The reason.")
+    assert [claim.to_dict()["verdict"] for claim in claimed] == ["agrees", "contradicts", "undecided"]
+    assert one.to_dict()["verdict"] == (
+        "1 of 3 claims agree by number alone: no mechanism was tested for them, 1 undecided. The reason."
+    )
+    assert "number and mechanism" not in outputs.page([one]).split("<h2>Claims</h2>")[0]
+    tested = replace(one, claims=(claimed[0].without("off", 20), *claimed))
+    assert tested.to_dict()["verdict"].startswith("1 of 4 claims agree by number and mechanism, 1 by number alone")
 
 
 STATED = (

@@ -451,6 +451,8 @@ def worn(seed: Any, ftl: Any) -> dict[str, Any]:
     if seed % 10 == 0:
         return failed("f")
     made = outcome("i", ftl=ftl)
+    # Enough erases for a lifetime.
+    made["result"]["flash"] |= {"erases": 1_000_000}
     made["result"] |= {"endurance": {"tbw": 100.0 * seed}, "reliability": {"failed_reads": int(seed == 41)}}
     return made
 

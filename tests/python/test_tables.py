@@ -152,7 +152,7 @@ def test_keys_that_nothing_reads_are_refused(fake: Any) -> None:
     assert fake
     keys: dict[str, object] = {"ftl.allocation_threshold": "20%"}
     said = "--set ftl.allocation_threshold=20%: page does not read ftl.allocation_threshold"
-    with pytest.raises(ps.InputError, match=f"^{said}; expected one of mga, or no ftl.allocation_threshold$"):
+    with pytest.raises(ps.InputError, match=f"^{said}; expected ftl.name = mga, or no ftl.allocation_threshold$"):
         ps.run("w", ftl="page", overrides=keys)
     ps.run("w", ftl="mga", overrides=keys)
     with pytest.warns(UserWarning, match=f"^{said}$"):

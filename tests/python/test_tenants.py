@@ -209,10 +209,13 @@ def test_a_sweep_has_the_figures_of_tenants(palimpsest: Command, tmp_path: Path)
     ("settings", "message"),
     [
         (("ssd.namespaces=60%:60%",), "shares of the capacity up to 100% together"),
-        (("ftl.allocation=namespace",), "expected ssd.namespaces such as 50%:50%"),
+        (
+            ("ftl.allocation=namespace",),
+            "dies belong to namespaces, below no file system; expected ftl.allocation = round-robin",
+        ),
         (
             ("ftl.name=page", "ftl.allocation=namespace", "ssd.namespaces=33%:67%"),
-            "expected shares of whole dies that add up to 100%",
+            "shares of whole dies that add up to 100%",
         ),
         (("ftl.name=fs-page", "ssd.namespaces=50%:50%", "ftl.allocation=namespace"), "below no file system"),
         (("ftl.name=mga", "ssd.namespaces=50%:50%", "ftl.allocation=namespace"), "data of several namespaces"),
@@ -245,11 +248,14 @@ def test_an_urgent_reader_goes_before_a_writer(palimpsest: Command) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (("host.burst=3", "controller.commands=4"), "expected a power of 2 up to 64, or 0 for no limit"),
+        (
+            ("host.burst=3", "controller.commands=4"),
+            "expected host.burst = 4 (a power of 2 up to 64, or 0 for no limit",
+        ),
         (("host.burst=2",), "host.burst"),
         (
             ("controller.commands=4", "host.classes=low:high"),
-            "does not read host.classes without host.arbitration = weighted; expected that",
+            "does not read host.classes without host.arbitration = weighted; expected host.arbitration = weighted, ",
         ),
         (("controller.commands=4", "host.arbitration=weighted", "host.classes=urgent:admin"), "expected classes in"),
         (("controller.commands=4", "host.arbitration=weighted", "host.weights=8:4"), "1 to 256 each"),

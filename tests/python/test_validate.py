@@ -207,7 +207,10 @@ def test_rows_are_run_and_judged(palimpsest: Command, tmp_path: Path) -> None:
     table = "iodepth,append_MBps,iops,mean_us,p99_us\n1,0,13333,75,75\n1,20,,75,\n2,0,,99,\n"
     truths = folder_of(tmp_path, reads_csv=table, tables_toml=ENTRY)
     out = tmp_path / "out"
-    made = figures(palimpsest("validate", "--truth", str(truths), "--quick", "--json", "--out", str(out)))
+    done = palimpsest("validate", "--truth", str(truths), "--quick", "--json", "--out", str(out))
+    assert done.returncode == 3, "two reads in flight take longer than the row says"
+    assert done.stderr.splitlines()[-1] == "not to be trusted: spread-16g: response times"
+    made = json.loads(done.stdout)
     rows = {row["id"]: row for row in made["rows"]}
     assert set(rows) == {"1+0:iops", "1+0:mean_us", "1+0:p99_us", "1+20:mean_us", "2+0:mean_us"}
     assert (rows["1+0:mean_us"]["ours"], rows["1+0:mean_us"]["within"]) == (75, True)
@@ -221,7 +224,11 @@ def test_rows_are_run_and_judged(palimpsest: Command, tmp_path: Path) -> None:
     assert json.loads((out / "validate.json").read_text(encoding="utf-8"))["rows"] == made["rows"]
     page = (out / "index.html").read_text(encoding="utf-8")
     assert "this test" in page
-    assert page.count("<tr") == len(rows) + 1 + len(made["drives"]) + 1
+    assert page.count("<tr") == len(rows) + 1 + len(made["drives"]) + 1 + len(made["verdicts"]) + 1
+    assert "Which figures may be trusted" in page
+    verdicts = {each["figures"]: (each["verdict"], each["reason"]) for each in made["verdicts"]}
+    assert verdicts["response times"][0] == made["verdict"] == "does not fit"
+    assert "rows within their bars; farthest " in verdicts["response times"][1]
 
 
 @pytest.mark.unit
@@ -355,7 +362,13 @@ def test_the_closing_line_and_mistakes(palimpsest: Command, tmp_path: Path) -> N
 @pytest.mark.contract
 def test_presets_are_like_the_drives_that_they_model(palimpsest: Command) -> None:
     """No row may leave its bar, except rows whose mechanisms docs/validate.md names as not modelled."""
-    made = figures(palimpsest("validate", "--quick", "--json"))
+    done = palimpsest("validate", "--quick", "--json")
+    made = json.loads(done.stdout)
+    wrong = [each for each in made["verdicts"] if each["verdict"] == "does not fit"]
+    # A kind of figure with a missed row is not to be used, and the status says so.
+    assert (done.returncode, made["verdict"], bool(wrong)) == (3, "does not fit", True)
+    assert {(row["drive"]) for row in made["rows"] if row["within"] is False} >= {each["drive"] for each in wrong}
+    assert done.stderr.splitlines()[-1].startswith("not to be trusted: ")
     missed: dict[str, list[str]] = {}
     for row in made["rows"]:
         if row["within"] is False:

@@ -65,10 +65,10 @@ def test_commands_on_zones_need_zones(palimpsest: Command, tmp_path: Path) -> No
     [
         ("buffer.timeout=2ms", "zns does not read buffer.timeout without buffer.ack = program|volatile"),
         ("zns.zrwa=48KiB", "expected buffer.ack = buffer and buffer.flush = free"),
-        ("buffer.flush=free zns.zrwa=50KiB", "expected a multiple of the granularity, 16384 bytes"),
+        ("buffer.flush=free zns.zrwa=50KiB", "a multiple of the granularity, 16384 bytes"),
         ("buffer.flush=free zns.zrwa=48KiB zns.zrwa_granularity=1KiB", "whole logical blocks of 4096 bytes"),
         ("buffer.flush=free zns.zrwa=7MiB zns.zrwa_granularity=1MiB zns.zrwa_zones=2", "keep 14680064 bytes"),
-        ("buffer.flush=free zns.zrwa=48KiB zns.zrwa_zones=15", "expected no more of them"),
+        ("buffer.flush=free zns.zrwa=48KiB zns.zrwa_zones=15", "no more of them"),
         ("zns.zrwa_zones=2", "zns does not read zns.zrwa_zones without zns.zrwa > 0"),
     ],
 )

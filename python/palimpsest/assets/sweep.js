@@ -230,7 +230,7 @@ function drawSweep() {
     differs = data.found.flat(2).some(cell => cell && varies(cell));
   byId("answer").textContent = answer(data.figure);
   said.textContent = data.figure.label + (data.figure.label === data.figure.name ? "" : ` (${data.figure.name})`)
-    + (data.unit ? `, in ${data.unit}` : "") + (data.best ? "; ★ best of these" : "")
+    + (data.unit ? `, in ${data.unit}` : "") + (data.best ? `; ★ ${data.figure.better === "high" ? "highest" : "lowest"} of these` : "")
     + (differs ? (state.kind === "heat" ? "; means" : "; means, with bars from least to most") : averaged ? "; equal in all repetitions" : "");
   const panels = [];
   data.labels(data.facet).forEach((label, facet) => {

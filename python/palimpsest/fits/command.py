@@ -1,5 +1,6 @@
 """The command `palimpsest fit`."""
 
+import sys
 from pathlib import Path
 
 import click
@@ -52,7 +53,8 @@ def fit(
 
     Without --vary: over-provisioning, victims and streams for counts; times of the part, the controller and the host
     for response times. Counts are fitted first, in runs without time. With three groups or more (jobs, rows, passes),
-    each is also predicted from the others.
+    each is also predicted from the others. The status is 3 if the drive should not be used: a kind of figure is off by
+    more than its bound (10 %, more for tails), or the measurements determine no key.
 
     \b
     Examples:
@@ -84,3 +86,8 @@ def fit(
     if out is not None:
         outputs.write(made, out)
         say(f"wrote {out}/index.html, drive.toml, fit.json, figures.csv and .parquet")
+    said = outputs.verdict(made)
+    if said.status:
+        written = f"; {out}/drive.toml has this verdict in its first lines" if out is not None else ""
+        say(f"{said.text}: the drive should not be used{written}")
+        sys.exit(said.status)

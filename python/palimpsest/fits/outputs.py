@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from .. import _core
+from .. import _core, evidence
 from .. import page as shell
+from ..evidence.fitting import Deviations, bound
 from ..files import parquet, write_in_order
 from . import charts
 from .determined import Range
 from .measured import Measurement, Target, residual
-from .running import Fit
+from .running import Fit, Ours
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -53,6 +54,33 @@ def status(made: Fit) -> str:
     return said if made.is_validated else f"{said}; fitted, not validated"
 
 
+def _deviations(made: Fit, *, held_out: bool, at: Ours | None = None) -> list[Deviations]:
+    """The evidence of each kind of figure, of held-out groups or of the others."""
+    found: dict[str, list[tuple[Target, float | None]]] = {}
+    for _, target, ours in made.of(held_out=held_out, at=at):
+        found.setdefault(target.name, []).append((target, ours))
+    return [
+        Deviations(
+            name, tuple(ours / target.real - 1 for target, ours in of if ours),
+            bound(max(target.tolerance for target, _ in of)),
+            sum(not ours for _, ours in of), predicted=held_out,
+        )
+        for name, of in found.items()
+    ]  # fmt: skip
+
+
+def _evidence(made: Fit) -> list[Deviations]:
+    """The kinds of figures that were held out; the fitted ones if nothing was."""
+    return _deviations(made, held_out=True) or _deviations(made, held_out=False)
+
+
+def verdict(made: Fit) -> evidence.Said:
+    """Whether the drive fits, by its deviations and the keys that the measurements determine."""
+    known = {each.key.name: each.is_determined for each in _ranges(made)}
+    others = [each for at in made.others for each in _deviations(made, held_out=True, at=at)]
+    return evidence.whole(_evidence(made), known, others)
+
+
 def _range_text(known: Range) -> str:
     if known.key.choices:
         return ", ".join(known.choices)
@@ -88,7 +116,11 @@ def configuration(made: Fit) -> str:
         else f"fitted to {names}: as good: {_range_text(known)}"
         for stage in made.stages for known in stage.ranges
     }  # fmt: skip
-    lines, section = [f"# Fitted from {made.settings.start}; keys without a remark are unchanged. {status(made)}"], ""
+    lines = [
+        f"# Fitted from {made.settings.start}; keys without a remark are unchanged. {status(made)}",
+        f"# Verdict: {verdict(made).text}.",
+    ]
+    section = ""
     for line in shown.splitlines():
         if line.startswith("["):
             section = line.strip("[] ")
@@ -130,10 +162,22 @@ def _agreement(rows: _Rows) -> dict[str, float | int | None]:
 def to_dict(made: Fit) -> dict[str, Any]:
     """The fit in the form of the contract."""
     seen, hidden = made.of(held_out=False), made.of(held_out=True)
+    said = verdict(made)
     return {
         "start": made.settings.start,
         "status": status(made),
         "validated": made.is_validated,
+        "verdict": said.verdict,
+        "verdict_text": said.text,
+        "verdict_reason": said.reason,
+        "verdicts": [
+            {
+                "figure": each.figure, "verdict": found.verdict, "reason": found.reason, "held_out": each.predicted,
+                "mean_absolute_percent": None if each.mean is None else 100 * each.mean,
+                "bound_percent": 100 * each.bound, "figures": len(each.shares), "not_modelled": each.missing,
+            }
+            for each in _evidence(made) if (found := evidence.fits(each))
+        ],
         "keys": [
             {
                 "key": known.key.name, "stage": stage.name, "value": known.key.text(known.best),
@@ -196,7 +240,10 @@ def render(made: Fit) -> "Group":
         table.add_column(head, overflow="fold", no_wrap=head == "key")
     for known in _ranges(made):
         table.add_row(*_cells(known), style="red" if known.leans else "")
-    return Group(table, Text(), *map(Text, _notes(made)), Text(status(made)))
+    said = verdict(made)
+    kinds = (evidence.fits(each) for each in _evidence(made))
+    last = [Text("; ".join(each.text for each in kinds)), Text(said.text, style="bold red" if said.status else "bold")]
+    return Group(table, Text(), *map(Text, _notes(made)), Text(status(made)), *last)
 
 
 def _answer(made: Fit) -> str:
@@ -233,7 +280,9 @@ def page(made: Fit) -> str:
             shell.Section(f"file{at}", f"Measured and modelled: {measurement.name}", body, measurement.name)
         )
     sections.append(shell.Section("reading", "Ranges and predictions", good + notes, short="ranges"))
-    head = f'<p class="answer">{shell.escape(_answer(made))}</p>{keys}'
+    said = verdict(made).text
+    head = f'<p class="answer">{shell.escape(f"{said[:1].upper()}{said[1:]}.")}</p>'
+    head += f'<p class="answer">{shell.escape(_answer(made))}</p>{keys}'
     return shell.fill(
         f"Fit of {made.settings.start}", "What the measurements say about the drive", head, sections, drawn
     )

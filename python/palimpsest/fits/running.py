@@ -68,7 +68,8 @@ class Stage:
     left_out: dict[str, float]
 
 
-_Ours = tuple[dict[str, float | None], ...]
+Ours = tuple[dict[str, float | None], ...]
+"""Our figures by id of the target, for each measurement."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +85,9 @@ class Fit:
     measurements: tuple[Measurement, ...]
     stages: tuple[Stage, ...]
     drive: Drive
-    ours: _Ours
-    start: _Ours
-    others: tuple[_Ours, ...]
+    ours: Ours
+    start: Ours
+    others: tuple[Ours, ...]
     held_out: tuple[frozenset[str], ...]
     without_effect: tuple[str, ...]
 
@@ -95,7 +96,7 @@ class Fit:
         """Whether any group was held out."""
         return any(self.held_out) or any(stage.left_out for stage in self.stages)
 
-    def of(self, *, held_out: bool, at: _Ours | None = None) -> list[tuple[Measurement, Target, float | None]]:
+    def of(self, *, held_out: bool, at: Ours | None = None) -> list[tuple[Measurement, Target, float | None]]:
         """Figures beside ours, or figures `at` another drive, of held-out groups or of the others."""
         return [
             (measurement, target, ours.get(target.id))
@@ -272,7 +273,7 @@ def _all(task: Task) -> Task:
 
 def _ours(
     drive: Drive, keys: Sequence[Key], wanted: Sequence[Values], task: Task, evaluations: Evaluations
-) -> list[_Ours]:
+) -> list[Ours]:
     """Our figures of all groups at each point."""
     found = []
     for point in evaluations.points(_all(replace(task, drive=drive, keys=tuple(keys))), wanted, Budget(None)):

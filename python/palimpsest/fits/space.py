@@ -50,6 +50,7 @@ class Drive:
             workload=workload,
             precondition=precondition or "fill:90%,random:1x",
             requests=requests,
+            warmup="0",
             fidelity="count" if counted else "timed",
             seed=self.seed,
             series=True,

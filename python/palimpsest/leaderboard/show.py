@@ -6,6 +6,9 @@ from collections.abc import Iterator, Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from .. import fair
+from ..evidence.best import STAR
+from ..evidence.life import NEEDS
 from ..intervals import Interval
 from ..summary import ByWidth
 from ..sweeps.show import GAP, rows_of_text
@@ -41,11 +44,13 @@ def cells(each: Standing, *, narrow: bool = False) -> list[str]:
 
 
 def under(found: Board, drive: str) -> list[str]:
-    """Lines below the table of a drive: layers that failed, and layers without a run."""
+    """Lines below the table of a drive: unfair conditions, layers that failed, and layers without a run."""
     lines = [f"{each.layer}: {each.error}" for each in found.drives[drive] if each.error]
+    for layer, checks in found.checks[drive].items():
+        lines += [f"{layer} beside {found.reference}: {text}" for text in fair.texts(checks, "unfair")]
     left = found.left_out[drive]
     if any(name not in each.ratios for each in found.drives[drive] for name in FIGURES):
-        lines.append(f"{MISSING}: not every run has the figure; a run without erases has no TBW")
+        lines.append(f"{MISSING}: not every run has the figure; a TBW needs {NEEDS}")
     return lines + ([f"not on this drive: {', '.join(left)}"] if left else [])
 
 
@@ -57,7 +62,7 @@ def said(found: Board, seeds: int, workloads: Sequence[str]) -> str:
         repeated += " (none where all seeds give one ratio)"
     return (
         f"Figures over those of {found.reference}: geometric mean over {', '.join(workloads)}{repeated}; "
-        f"★: the best, and layers whose interval reaches the best. By {metric(found.by).label}. Every read verified; "
+        f"{STAR}. By {metric(found.by).label}. Every read verified; "
         "every acknowledgement checked."
     )
 

@@ -8,13 +8,16 @@ figures; the order is by one figure.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from .. import fair
 from ..errors import InputError, did_you_mean
 from ..intervals import Interval, interval
-from ..metrics import Metric, metric_of
+from ..metrics import Metric, is_silenced, metric_of
+from ..sweeps.checks import of_points
 from ..sweeps.finished import FinishedPoints, PointResult
+from ..verdicts import leading
 from .entries import DRIVE, LAYER, SEED, WORKLOAD
 
 FIGURES = {
@@ -31,7 +34,8 @@ SHORT = ("WA", "read p99", "write p99", "DRAM", "TBW", "energy")
 class Standing:
     """A layer on a drive: `ratios` to the reference and, by workload, `values`; both by the names of `FIGURES`.
 
-    `best` names the figures whose interval reaches that of the best layer; `error` is that of the first failed run.
+    `best` names the figures at which the layer is best, or not decided to be worse than the best (`verdicts`); `error`
+    has the error of the first failed run.
     """
 
     layer: str
@@ -53,17 +57,26 @@ class Standing:
 
 @dataclass(frozen=True)
 class Board:
-    """The standings of each drive, in order; `left_out` has the layers without a run there."""
+    """The standings of each drive, in order; `left_out` has the layers without a run there.
+
+    `checks` has the findings on each layer beside the reference, by drive and layer.
+    """
 
     reference: str
     by: str
     drives: dict[str, list[Standing]]
     left_out: dict[str, list[str]]
+    checks: dict[str, dict[str, list[fair.Finding]]]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         drives = [
-            {"drive": drive, "layers": [each.to_dict() for each in found], "left_out": self.left_out[drive]}
+            {
+                "drive": drive,
+                "layers": [each.to_dict() for each in found],
+                "left_out": self.left_out[drive],
+                "checks": [each.to_dict() for of in self.checks[drive].values() for each in of],
+            }
             for drive, found in self.drives.items()
         ]
         return {"schema_version": 1, "reference": self.reference, "by": self.by, "drives": drives}
@@ -79,13 +92,32 @@ def board(found: FinishedPoints, layers: Sequence[str], reference: str, by: str)
     if reference not in layers:
         said = did_you_mean(reference, layers) or f"; expected one of {', '.join(layers)}"
         raise InputError(f"--reference {reference}: no such layer competes{said}")
-    drives, left_out = {}, {}
+    drives, left_out, checks = {}, {}, {}
     for at, points in found.grouped([DRIVE]):
         drive = str(at[DRIVE])
-        drives[drive] = _standings(drive, points, reference, by)
+        checks[drive] = _checks(points, reference)
+        drives[drive] = [_silenced(each, checks[drive]) for each in _standings(drive, points, reference, by)]
         known = {each.layer for each in drives[drive]}
         left_out[drive] = [layer for layer in layers if layer not in known]
-    return Board(reference, by, drives, left_out)
+    return Board(reference, by, drives, left_out, checks)
+
+
+def _checks(points: Sequence[PointResult], reference: str) -> dict[str, list[fair.Finding]]:
+    """The findings on each layer beside the reference under the first workload that finds any, by layer."""
+    found: dict[str, list[fair.Finding]] = {}
+    for workload in dict.fromkeys(point.axes[WORKLOAD] for point in points):
+        of = [point for point in points if point.axes[WORKLOAD] == workload]
+        base = [point for point in of if point.axes[LAYER] == reference]
+        for layer in dict.fromkeys(str(point.axes[LAYER]) for point in of):
+            if layer != reference and not found.get(layer):
+                found[layer] = of_points([*base, *(point for point in of if point.axes[LAYER] == layer)], LAYER)
+    return found
+
+
+def _silenced(each: Standing, checks: dict[str, list[fair.Finding]]) -> Standing:
+    """A standing that is not best in figures that do not compare with the reference's."""
+    silent = fair.silenced(checks.get(each.layer, ()))
+    return replace(each, best=frozenset(name for name in each.best if not is_silenced(metric(name).path, silent)))
 
 
 Values = dict[str, dict[tuple[str, int], float]]
@@ -107,12 +139,16 @@ def _standings(drive: str, points: Sequence[PointResult], reference: str, by: st
                 of[name][run] = value
     if not any(values.get(reference, {}).values()):
         raise InputError(f"--reference {reference}: the layer has no result on {drive}; expected one that has")
-    ratios = {layer: _ratios(of, values[reference]) for layer, of in values.items()}
-    best = {name: _best(name, [of[name] for of in ratios.values() if name in of]) for name in FIGURES}
+    by_seed = {layer: _ratios(of, values[reference]) for layer, of in values.items()}
+    ratios = {layer: {name: interval(each) for name, each in of.items()} for layer, of in by_seed.items()}
+    best = {
+        name: leading({layer: of[name] for layer, of in by_seed.items() if name in of}, metric(name).better)
+        for name in FIGURES
+    }
     found = [
         Standing(
             layer, ratios[layer], dict(_by_workload(values[layer])),
-            frozenset(name for name, each in ratios[layer].items() if _reaches(name, each, best[name])),
+            frozenset(name for name in ratios[layer] if layer in best[name]),
             errors.get(layer),
         )
         for layer in values
@@ -123,8 +159,8 @@ def _standings(drive: str, points: Sequence[PointResult], reference: str, by: st
     )
 
 
-def _ratios(of: Values, base: Values) -> dict[str, Interval]:
-    """The ratios of the figures that all runs of the reference and the same runs of the layer have."""
+def _ratios(of: Values, base: Values) -> dict[str, list[float]]:
+    """The ratios by seed of the figures that all runs of the reference and the same runs of the layer have."""
     found = {}
     for name, values in of.items():
         runs = {run for run, value in base[name].items() if value > 0}
@@ -133,7 +169,7 @@ def _ratios(of: Values, base: Values) -> dict[str, Interval]:
         by_seed: dict[int, list[float]] = {}
         for run in sorted(runs):
             by_seed.setdefault(run[1], []).append(math.log(values[run] / base[name][run]))
-        found[name] = interval([math.exp(math.fsum(logs) / len(logs)) for logs in by_seed.values()])
+        found[name] = [math.exp(math.fsum(by_seed[seed]) / len(by_seed[seed])) for seed in sorted(by_seed)]
     return found
 
 
@@ -142,16 +178,3 @@ def _by_workload(of: Values) -> Iterator[tuple[str, dict[str, Interval]]]:
     for workload in workloads:
         runs = {name: [value for run, value in values.items() if run[0] == workload] for name, values in of.items()}
         yield workload, {name: interval(values) for name, values in runs.items() if values}
-
-
-def _best(name: str, found: Sequence[Interval]) -> Interval | None:
-    choose = max if metric(name).better == "high" else min
-    return choose(found, key=lambda each: each.mean) if found else None
-
-
-def _reaches(name: str, each: Interval, best: Interval | None) -> bool:
-    if best is None:
-        return False
-    if metric(name).better == "high":
-        return (each.high or each.mean) >= (best.low or best.mean)
-    return (each.low or each.mean) <= (best.high or best.mean)

@@ -53,6 +53,7 @@ def figure(
     if not output.parent.is_dir():
         raise InputError(f"-o {output}: there is no folder {output.parent}; expected one")
     source = series.load(results)
+    shown = {"cdf": "latency_ns", "tail": "latency_ns"}.get(kind, (figure or "").partition(".")[0] or None)
     beside = output.with_suffix(".csv")
     if kind == "table":
         drawn: bytes | str = latex.tex(source)
@@ -62,12 +63,14 @@ def figure(
         data = series.table(source, choice)
         for note in source.sweep.unmoved() if source.sweep is not None and kind in ("lines", "bars", "heat") else ():
             say(f"note: {note}")
-        shown = _labels(choice)
-        labels = (xlabel if xlabel is not None else shown[0], ylabel if ylabel is not None else shown[1])
+        usual_x, usual_y = _labels(choice)
+        labels = (xlabel if xlabel is not None else usual_x, ylabel if ylabel is not None else usual_y)
         usual = {"cdf": "x", "tail": "xy"}.get(kind, "")
         logarithmic = usual if log is None else log.replace("none", "")
         drawn = draw.draw(data, choice, output, style=style, columns=columns, labels=labels, log=logarithmic)
         numbers = data.write_csv()
+    for line in series.unfair(source, shown):
+        say(line)
     write_in_order(output.parent, [(beside.name, numbers), (output.name, drawn)])
     say(f"wrote {output} and {beside}")
 

@@ -1,23 +1,25 @@
 """The data of a figure: one table of series, from the folders of runs, comparisons and sweeps.
 
 Columns are `series`, `x`, `y`, `low` and `high`: 95 % confidence intervals by Student's t if points are repeated (seeds
-and other axes that are not shown), else null. `x` is a text for bars with names.
+and other axes that are not shown), else null. `x` is a text for bars with names. Replicates are one series for each
+label, with the response times of all seeds together.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from .. import outputs
+from .. import fair, outputs
 from ..errors import InputError, did_you_mean
-from ..intervals import interval
+from ..intervals import Interval, interval
 from ..result import Result
 from ..result import figures as figures_of
 from ..sketches import KINDS as REQUESTS
 from ..sketches import Sketch
+from ..sweeps.checks import checks
 from ..sweeps.results import Sweep
 from ..sweeps.results import load as load_sweep
 from ..sweeps.store import is_sweep
@@ -41,10 +43,11 @@ class Choice:
 
 @dataclass(frozen=True)
 class Source:
-    """The content of folders: results by label, or one sweep."""
+    """The content of folders: results by label, with the folder of the (first) run of each, or one sweep."""
 
     results: dict[str, Result]
     sweep: Sweep | None
+    folders: Mapping[str, Path] = field(default_factory=dict)
 
 
 def load(folders: Sequence[Path]) -> Source:
@@ -54,15 +57,23 @@ def load(folders: Sequence[Path]) -> Source:
             raise InputError(f"{folders[1]}: a figure of a sweep is of that alone; expected one folder")
         return Source({}, load_sweep(folders[0]))
     found: dict[str, Result] = {}
+    places: dict[str, Path] = {}
     for folder in folders:
-        loaded = outputs.load(folder)
-        results = [loaded] if isinstance(loaded, Result) else list(loaded)
-        for result in results:
+        of_runs = {result.label: where for result, where in reversed(outputs.runs(folder))}
+        for result in outputs.contenders(folder):
             label = result.label if result.label not in found else f"{folder.name} {result.label}"
             if label in found:
                 raise InputError(f"{folder}: a second result {label!r}; expected labels that differ")
-            found[label] = result
-    return Source(found, None)
+            found[label], places[label] = result, of_runs[result.label]
+    return Source(found, None, places)
+
+
+def unfair(source: Source, shown: str | None) -> list[str]:
+    """Why figures of the table `shown`, or of any, do not compare: warnings, and notes of findings that are *said*."""
+    found = fair.labelled(source.results.items()) if source.sweep is None else checks(source.sweep)
+    words = {"unfair": "warning", "said": "note"}
+    concerned = (each for each in found if (shown or each.figures[0]) in fair.silenced([each]))
+    return [f"{words[each.weight]}: {each.text}" for each in concerned]
 
 
 def table(source: Source, choice: Choice) -> pl.DataFrame:
@@ -136,6 +147,13 @@ def _value(result: Result, figure: str) -> float | None:
     return value if isinstance(value, int | float) else None
 
 
+def over_repeats(result: Result, figure: str) -> Interval | None:
+    """A figure with its interval over the seeds of a result; without bounds for a single run, None if not measured."""
+    values = [_value(each, figure) for each in result.repeats or (result,)]
+    known = [value for value in values if value is not None]
+    return interval(known, result.get("interval", "t")) if known else None
+
+
 def _expect(results: Sequence[Result], figure: str) -> None:
     """Raises InputError for a name that no result has."""
     known = {name for result in results for name in figures_of(result.to_dict())}
@@ -150,8 +168,12 @@ def _bars(source: Source, choice: Choice) -> _Rows:
         return _points(source, choice)
     figure = choice.figure or "write_amplification"
     _expect(list(source.results.values()), figure)
-    values = {label: _value(result, figure) for label, result in source.results.items()}
-    return [{"series": figure, "x": label, "y": value} for label, value in values.items() if value is not None]
+    rows: _Rows = []
+    for label, result in source.results.items():
+        found = over_repeats(result, figure)
+        if found is not None:
+            rows.append({"series": figure, "x": label, "y": found.mean, "low": found.low, "high": found.high})
+    return rows
 
 
 def _points(source: Source, choice: Choice) -> _Rows:
@@ -189,6 +211,9 @@ def _time(source: Source, choice: Choice) -> _Rows:
     column = choice.figure or "write_mean_ns"
     rows: _Rows = []
     for label, result in source.results.items():
+        if result.repeats:
+            one = source.folders[label]
+            raise InputError(f"figure time: windows are those of one seed; expected the folder of one, such as {one}")
         series = (result.series or {}).get("time") or {}
         if series and column not in series:
             raise InputError(

@@ -90,5 +90,9 @@ class Batch:
         self.run([options])
         return self._results[options]
 
+    def __contains__(self, options: RunOptions) -> bool:
+        """Whether the run has a result already."""
+        return options in self._results
+
     def __len__(self) -> int:
         return len(self._results)

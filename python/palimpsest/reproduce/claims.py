@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from .. import evidence
+
 __all__ = [
     "ASSUMED", "BOTH", "IMPLIED", "LEFT_AT_MOST", "TOLERANCE", "Claim", "amount", "at_most", "distance", "effect",
     "holds", "judge", "left", "more_than", "within",
@@ -96,10 +98,26 @@ class Claim:
         agrees = self.agrees and (share is None or share <= LEFT_AT_MOST)
         return replace(self, mechanism=says, left=_rounded(share), agrees=agrees)
 
+    def proof(self, *, implied: bool = False) -> tuple[bool | None, bool | None, bool]:
+        """Whether the number agrees, whether the mechanism holds, both None if not measured, and whether it is data."""
+        ours, share = (self.implied, self.implied_left) if implied else (self.ours, self.left)
+        number = self.implied_number_agrees if implied else self.number_agrees
+        # A claim beside no paper's number, as a test makes it, has its answer alone.
+        number = (self.implied_agrees if implied else self.agrees) if number is None else number
+        return None if ours is None else number, holds(share), bool(self.data)
+
+    def verdict(self, *, implied: bool = False) -> evidence.Said:
+        """Whether the claim agrees, and by its number alone or also by its mechanism."""
+        number, mechanism, data = self.proof(implied=implied)
+        return evidence.agrees(number, mechanism, data=data)
+
     def to_dict(self) -> dict[str, Any]:
-        """The fields of the claim in the JSON contract, with `mechanism_holds` and `implied_mechanism_holds`."""
+        """The fields of the claim in the JSON contract, with `verdict` and whether the mechanism holds."""
         kept = {name: value for name, value in asdict(self).items() if name not in ("cause", "neutral")}
-        return kept | {"mechanism_holds": holds(self.left), "implied_mechanism_holds": holds(self.implied_left)}
+        return kept | {
+            "verdict": self.verdict().verdict,
+            "mechanism_holds": holds(self.left), "implied_mechanism_holds": holds(self.implied_left),
+        }  # fmt: skip
 
 
 def holds(share: float | None) -> bool | None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from ..evidence.agreement import AT_POINTS, MECHANISM_UP_TO
 from . import figures
 from .claims import LEFT_AT_MOST, Claim
 from .figures import Draw, Figure
@@ -122,7 +123,7 @@ def neighbours(points: Sequence[tuple[str, str, Sequence[Claim]]], note: str, *,
     ]
     data = pl.DataFrame(rows)
     count = len(points[0][2])
-    draws = [(f"Claims that agree, of {count}", figures.levels("label", "agree", count, "claims", "all"))]
+    draws = [(f"{AT_POINTS}, of {count}", figures.levels("label", "agree", count, "claims", "all"))]
     svg = figures.panels(data, draws, width=10, height=height)
     return Figure("implied", "The implied setting, one thing changed at a time", note, data, svg, "sweeps")
 
@@ -138,7 +139,7 @@ def mechanisms(rows: Sequence[Mapping[str, Any]], *, implied: bool) -> Figure:
     draws = [
         (
             off,
-            figures.levels("claim", "left_percent", LEFT_AT_MOST, "% of the effect left", "the mechanism holds up to"),
+            figures.levels("claim", "left_percent", LEFT_AT_MOST, "% of the effect left", MECHANISM_UP_TO),
         )
         for off in data["off"].unique(maintain_order=True)
     ]

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .. import evidence, fair
 from .. import page as shell
+from ..evidence import agreement as words
 from ..files import write_in_order
 from .claims import Claim, holds
 from .figures import Figure, write_page
@@ -29,8 +31,9 @@ class Reproduction:
         about: sentences on the runs, and on synthetic workloads.
         claims: the table.
         figures: in the paper's order.
-        verdict: what holds, what does not, and why, in one sentence.
+        verdict: the causes, in a sentence without counts; `answer` adds the counts.
         stated: sentences of the paper that state a number, an order or a cause (`study.stated`).
+        checks: findings on the comparisons of the paper's runs (`fair`).
     """
 
     paper: str
@@ -40,6 +43,7 @@ class Reproduction:
     figures: tuple[Figure, ...]
     verdict: str = ""
     stated: tuple[Mapping[str, str], ...] = ()
+    checks: tuple[fair.Finding, ...] = ()
 
     @property
     def covered(self) -> int:
@@ -50,6 +54,11 @@ class Reproduction:
     def counted(self) -> list[Claim]:
         """The claims that can fail."""
         return [claim for claim in self.claims if not claim.data]
+
+    @property
+    def answer(self) -> str:
+        """The counts of the table, and the paper's causes."""
+        return f"{_agreement(self.counted)}. {self.verdict}".strip()
 
     @property
     def has_both(self) -> bool:
@@ -71,10 +80,11 @@ class Reproduction:
             "paper": self.paper,
             "title": self.title,
             "about": list(self.about),
-            "verdict": self.verdict,
+            "verdict": self.answer,
             "stated": len(self.stated),
             "covered": self.covered,
             "claims": [claim.to_dict() for claim in self.claims],
+            "checks": [each.to_dict() for each in self.checks],
             "figures": [figure.to_dict(folder) for figure in self.figures],
         }
 
@@ -99,16 +109,10 @@ def _number(value: float | str | None, unit: str) -> str:
 
 
 def _verdict(claim: Claim, *, implied: bool = False) -> str:
-    """Whether a claim agrees, and which of number and mechanism fails."""
-    agrees = claim.implied_agrees if implied else claim.agrees
-    number = claim.implied_number_agrees if implied else claim.number_agrees
-    works = holds(claim.implied_left if implied else claim.left)
-    if claim.data:
-        return "data"
-    if agrees is None:
+    """Whether a claim agrees, by number or also by mechanism, and which of the two fails."""
+    if implied and claim.implied_agrees is None and not claim.data:
         return "-"
-    failing = [name for name, holding in (("number", number), ("mechanism", works)) if holding is False]
-    return "yes" if agrees else f"no: {' and '.join(failing) or 'number'}"
+    return claim.verdict(implied=implied).text
 
 
 def _left(share: float | None) -> str:
@@ -124,7 +128,7 @@ def render(made: Reproduction) -> "Group":
 
     table = Table(title=made.title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     both = made.has_both
-    one = ("agrees", "mechanism off")
+    one = (words.COLUMN, "mechanism off")
     real = ("real",) * made.has_real
     for head in ("claim", "paper", *(("assumed", *one, "implied", *one) if both else ("ours", *one)), *real):
         table.add_column(head, overflow="fold", ratio=3 if head == "claim" else None)
@@ -139,7 +143,11 @@ def render(made: Reproduction) -> "Group":
         if claim.note and not claim.agrees
         for part in (Text(claim.claim, style="bold"), Padding(Text(claim.note), (0, 0, 0, 2)))
     ]
-    return Group(table, *([Text("\nWhy, where not", style="bold")] if reasons else []), *reasons, Text())
+    counts = Text(f"\n{made.paper}: {_agreement(made.counted)}")
+    unlike = [Text(f"note: {text}", style="yellow") for text in fair.texts(made.checks, "unfair")]
+    return Group(
+        table, counts, *unlike, *([Text("\nWhy, where not", style="bold")] if reasons else []), *reasons, Text()
+    )
 
 
 STYLE = shell.asset("study.css")
@@ -226,7 +234,8 @@ def _sections(made: Reproduction, *, alone: bool) -> Iterator[shell.Section]:
         if _pictures(made, name)
     )
     more = f'<div class="links"><h3>More</h3><ul>{others}</ul></div>' if others else ""
-    claims = f"{_claims(made)}{_not_covered(made)}{about}"
+    unlike = shell.notes(fair.texts(made.checks, "unfair"))
+    claims = f"{_claims(made)}{unlike}{_not_covered(made)}{about}"
     figures = f'<div class="figures">{_pictures(made, "")}</div>{more}'
     if alone:
         yield shell.Section(made.paper, "Claims", claims)
@@ -244,24 +253,15 @@ def _counts(made: Reproduction) -> tuple[str, ...]:
     return (str(len(made.stated)), str(made.covered), *shares, str(data))
 
 
-_COUNTS = ("stated", "covered", "assumed", "implied", "mechanism holds", "cannot fail")
-
-
 def _head(made: Sequence[Reproduction]) -> str:
     """The answer: what holds, what does not, and why; cards for one paper, a row for each of several."""
-    head = '<h2 class="first">What holds, what does not, and why</h2>'
+    head = f'<h2 class="first">{words.HEADING}</h2>'
     if len(made) == 1:
-        said = f'{head}<p class="answer">{_cell(made[0].verdict)}</p>' if made[0].verdict else head
-        return said + shell.tiles(zip(_COUNTS, _counts(made[0]), _EXPLAINED, strict=True))
-    rows = [shell.row(("paper", *_COUNTS), "th"), *(shell.row((each.paper, *_counts(each))) for each in made)]
-    said = "".join(f"<p><b>{_cell(each.paper)}</b>: {_cell(each.verdict)}</p>" for each in made if each.verdict)
+        said = f'{head}<p class="answer">{_cell(made[0].answer)}</p>'
+        return said + shell.tiles(zip(words.COUNTS, _counts(made[0]), words.EXPLAINED, strict=True))
+    rows = [shell.row(("paper", *words.COUNTS), "th"), *(shell.row((each.paper, *_counts(each))) for each in made)]
+    said = "".join(f"<p><b>{_cell(each.paper)}</b>: {_cell(each.answer)}</p>" for each in made)
     return f"{head}{shell.table('summary', rows)}{said}"
-
-
-_EXPLAINED = (
-    "sentences with a number, an order or a cause", "of them are claims here", "claims agree, open settings assumed",
-    "claims agree, settings implied by the paper", "claims vanish without the paper's mechanism", "claims are data",
-)  # fmt: skip
 
 
 def _of(held: Sequence[bool]) -> str:
@@ -274,9 +274,10 @@ def _holds(claim: Claim) -> bool | None:
 
 
 def _agreement(claims: Sequence[Claim]) -> str:
-    said = f"{sum(claim.agrees for claim in claims)} of {len(claims)} claims agree by number and mechanism"
-    implied = [claim.implied_agrees for claim in claims if claim.implied_agrees is not None]
-    return f"{said}; under the implied setting {sum(implied)} of {len(implied)}" if implied else said
+    """The counts of the claims that can fail, from the verdicts of the table."""
+    said = evidence.tally([claim.proof() for claim in claims]).text
+    implied = [claim.proof(implied=True) for claim in claims if claim.implied_agrees is not None]
+    return f"{said}; under the implied setting {evidence.tally(implied).text}" if implied else said
 
 
 def page(made: Sequence[Reproduction]) -> str:

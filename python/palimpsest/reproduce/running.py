@@ -51,8 +51,9 @@ def _shows_neighbours(study: Study) -> bool:
 def _reproduction(study: Study, about: Sequence[str], claims: Sequence[Claim], made: Sequence[Figure]) -> Reproduction:
     verdict = study.text(study.data.get("verdict", ""))
     return Reproduction(
-        study.name, study.data["title"], tuple(about), tuple(claims), tuple(made), verdict, stated(study.name)
-    )
+        study.name, study.data["title"], tuple(about), tuple(claims), tuple(made), verdict, stated(study.name),
+        tuple(study.checks()),
+    )  # fmt: skip
 
 
 def _assumed(study: Study) -> Reproduction:

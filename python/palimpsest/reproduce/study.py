@@ -34,6 +34,7 @@ from typing import Any
 
 import polars as pl
 
+from .. import fair
 from ..options import RunOptions
 from ..result import Result
 from . import claims, drawing, measures, real, sweeps
@@ -177,8 +178,8 @@ class Study:
         made = fill(template, names)
         made["workload"] = ",".join(_parts(made["workload"]))
         made["overrides"] = _parts(made["overrides"])
-        if made.get("warmup") is not None:
-            made["warmup"] = str(made["warmup"])
+        # A study states what precedes its measurement.
+        made["warmup"] = str(made["warmup"]) if made.get("warmup") is not None else "0"
         if names.get("workload") in self.replayed:
             real.replaced(self.real, made, self.replayed[names["workload"]], names)
         return RunOptions(**{key: value for key, value in made.items() if value is not None})
@@ -203,6 +204,20 @@ class Study:
     def at(self, grid: str, point: Point = ASSUMED_POINT, **fixed: Any) -> Callable[..., Result]:  # noqa: ANN401
         """A function that returns the result of a cell from the remaining axes."""
         return lambda **keys: self.result(grid, point, **fixed, **keys)
+
+    def checks(self) -> list[fair.Finding]:
+        """The findings on finished cells of the assumed setting that differ in one axis, seeds apart."""
+        found: list[fair.Finding] = []
+        for grid in (name for name, each in self.data["grids"].items() if "only" not in each):
+            cells = [keys for keys in self.cells(grid) if self.options(grid, **keys) in self.batch]
+            for axis in (axis for axis in (cells[0] if cells else ()) if axis != "seed"):
+                groups: dict[str, list[tuple[str, Result]]] = {}
+                for keys in cells:
+                    rest = repr({key: value for key, value in keys.items() if key not in (axis, "seed")})
+                    groups.setdefault(rest, []).append((str(keys[axis]), self.result(grid, **keys)))
+                for pairs in groups.values():
+                    found += fair.labelled(pairs)
+        return fair.merged(found)
 
     # Points
 

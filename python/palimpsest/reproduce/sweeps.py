@@ -5,6 +5,8 @@ from typing import Any
 
 import polars as pl
 
+from ..evidence import agreement as words
+
 __all__ = ["points", "reason"]
 
 
@@ -53,9 +55,7 @@ def reason(
     most = max((row for row in others if row["unknown"] != together), key=lambda row: abs(row[name] - first[name]))
     moved = "; ".join(f"{row['value']}: {row[name]:{number}}" for row in others if row["unknown"] == most["unknown"])
     nearest = min(others, key=lambda row: (not agrees(row[name]), abs(row[name] - paper)))
-    end = (
-        "which agrees" if agrees(nearest[name]) else "which still differs: no unknown that was swept explains it alone"
-    )
+    end = words.nearest(agreeing=agrees(nearest[name]))
     return (
         f"Swept one at a time from {first[name]:{number}}: {most['unknown']} moves it most ({moved}); nearest to the "
         f"paper is {nearest['label']}, with {nearest[name]:{number}}, {end}."

@@ -7,8 +7,8 @@ import click
 
 from .. import errors
 from ..commands import command, say, show
-from ..parameters import DURATION, Choice, Parsed, jobs_option, json_option, out_option, state_options
-from ..run_options import strict_option
+from ..parameters import DURATION, Choice, Parsed, cores, jobs_option, json_option, out_option, state_options
+from ..run_options import fit_memory_option, strict_option
 from . import driver
 from .board import SweepBoard
 from .conditions import parsed
@@ -30,12 +30,14 @@ from .store import is_sweep, read_points
     help="Which configurations hold them, and the cheapest: read.p99<500us,dwpd>=1.",
 )  # fmt: skip
 @strict_option("points")
+@fit_memory_option
 @click.option("--fresh", is_flag=True, help="Run finished points again.")
 @state_options
 @json_option("points and key figures")
 def sweep(
     file: Path, *, out: Path | None, jobs: int | None, engine: str, address: str | None, dry_run: bool,
-    point_timeout: float | None, slo: str | None, strict: bool, fresh: bool, as_json: bool,
+    point_timeout: float | None, slo: str | None, strict: bool, fit_memory: int | None, fresh: bool,
+    as_json: bool,
 ) -> None:  # fmt: skip
     """Run a grid or list of configurations and workloads, on all cores or on a cluster.
 
@@ -58,11 +60,12 @@ def sweep(
       palimpsest sweep op.toml --out results/op --jobs 4
       palimpsest sweep op.toml --state states
       palimpsest sweep op.toml --slo "read.p99<500us,wa<4"
+      palimpsest sweep op.toml --fit-memory 8GiB
       palimpsest sweep op.toml --json | jq '.points[].figures'
       palimpsest sweep op.toml --engine dask --address tcp://host:8786
       palimpsest sweep op.toml --engine ray --address auto
     """
-    planned = driver.plan(file, out, strict=strict, slo=slo)
+    planned = driver.plan(file, out, strict=strict, slo=slo, memory=fit_memory, jobs=cores(jobs))
     for note in planned.notes:
         say(f"note: {note}")
     find(engine, address, point_timeout)

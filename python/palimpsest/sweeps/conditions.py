@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 
+from .. import evidence
 from ..errors import InputError, did_you_mean
 from ..metrics import METRICS, SHORT, Metric, is_figure, is_timed, metric_of, unit
 from ..result import Result
@@ -51,6 +52,16 @@ class Condition:
     def holds(self, value: float | None) -> bool:
         """Whether a value meets the condition; a value that was not measured never does."""
         return value is not None and _OPERATORS[self.operator][0](value, self.bound)
+
+    def known(self, result: Result) -> bool | None:
+        """Whether a result meets the condition.
+
+        None if unknown: the figure is not that of a steady drive, or its interval has the bound inside.
+        """
+        value, proof = self.of(result), evidence.of(result, self.figure)
+        if value is None:
+            return None if evidence.leaves_out(result, self.figure) else False
+        return evidence.holds(self.holds, value, proof)
 
     def worst(self, values: list[float | None]) -> float | None:
         """The value farthest on the wrong side; None if some value is not measured."""
@@ -118,13 +129,17 @@ def parsed(text: str) -> str:
 
 
 def judged(result: Result, wanted: list[Condition]) -> Result:
-    """The result with `slo`: for each condition figure, operator, bound, unit, value and whether it holds."""
+    """The result with `slo`: for each condition figure, operator, bound, unit, value, and whether it holds.
+
+    `holds` is None if the run does not tell (`Condition.known`); `reason` is that of a figure that is not steady.
+    """
     found = []
     for each in wanted:
         value, label = each.of(result), each.metric.label
+        proof = evidence.of(result, each.figure)
         found.append({
             "figure": each.figure, "operator": each.operator, "bound": each.bound, "unit": unit(each.figure),
-            "value": value, "holds": each.holds(value), "condition": str(each),
+            "value": value, "holds": each.known(result), "reason": proof.reason, "condition": str(each),
             "shown": f"no {label}" if value is None else f"{label} {each.metric.show(value)}",
         })  # fmt: skip
     return Result(result.to_dict() | {"slo": found}, result.series, result.configuration)

@@ -61,9 +61,11 @@ class Plan:
 
 def plan(
     source: str | Path | Mapping[str, Any], out: str | Path | None = None, *, strict: bool = False,
-    slo: str | None = None,
+    slo: str | None = None, memory: int | None = None, jobs: int = 1,
 ) -> Plan:  # fmt: skip
     """Reads and checks a sweep; `out` defaults to results/NAME of a file, `slo` to the conditions of the file.
+
+    `memory` scales the drives of all points (`points.resolve`).
 
     Raises InputError, also as `strict` says.
     """
@@ -75,7 +77,7 @@ def plan(
     if slo is not None:
         definition = replace(definition, report=definition.report | {"slo": slo})
     wanted = conditions(definition.report["slo"]) if "slo" in definition.report else []
-    points, notes = resolve(definition, strict=strict)
+    points, notes = resolve(definition, strict=strict, memory=memory, jobs=jobs)
     for fidelity in dict.fromkeys(point.options.fidelity for point in points):
         expect_measured(wanted, fidelity)
     folder = Path(out) if out is not None else None if name is None else Path("results") / name

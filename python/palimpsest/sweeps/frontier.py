@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .. import evidence
+from ..evidence import holding
 from ..metrics import metric_of, unit
 from ..result import Result
 from .conditions import Condition, conditions
@@ -42,7 +44,8 @@ class Configuration:
     axes: dict[str, Value | None]
     values: tuple[float | None, ...]
     costs: tuple[float, ...]
-    holds: bool
+    holds: bool | None
+    """None: unknown, because a figure is not that of a steady drive."""
 
 
 class Frontier:
@@ -63,7 +66,8 @@ class Frontier:
     @property
     def sentence(self) -> str:
         """The result in one sentence."""
-        of = f"({len(self.holding):,} of {len(self.configurations):,} configurations hold)"
+        known = [each.holds for each in self.configurations]
+        of = holding.counted(known)
         wanted = " and ".join(each.words for each in self.conditions)
         if self.cheapest:
             parts = [self._words(each) for each in self.cheapest[:_SENTENCES]]
@@ -72,11 +76,12 @@ class Frontier:
             more = len(self.cheapest) - _SENTENCES
             rest = f"; {more:,} more are as good" if more > 0 else ""
             return f"{wanted[:1].upper()}{wanted[1:]} with {'; or with '.join(parts)}{rest} {of}."
-        said = f"No configuration holds {' and '.join(map(str, self.conditions))}"
-        known = [each for each in self.configurations if None not in each.values]
-        if not known:
+        asked = " and ".join(map(str, self.conditions))
+        said = holding.none_of(asked, known)
+        measured = [each for each in self.configurations if None not in each.values]
+        if not measured:
             return f"{said}: no figure was measured."
-        near = min(known, key=lambda each: max(map(Condition.miss, self.conditions, each.values)))
+        near = min(measured, key=lambda each: max(map(Condition.miss, self.conditions, each.values)))
         pairs = zip(self.conditions, near.values, strict=True)
         shown = (f"{each.metric.label} of {each.metric.show(value)}" for each, value in pairs)
         return f"{said}; the nearest is {self._words(near)}, with {' and '.join(shown)}."
@@ -167,8 +172,8 @@ def frontier(sweep: FinishedPoints) -> Frontier | None:
         results = [point.result for point in points]
         values = tuple(of.worst([None if each is None else of.of(each) for each in results]) for of in wanted)
         at = tuple(places[axis][axis_text(key[axis])] for axis in places) or (_memory(results),)
-        holds = all(of.holds(value) for of, value in zip(wanted, values, strict=True))
-        found.append(Configuration(key, values, at, holds))
+        known = [False if each is None else of.known(each) for each in results for of in wanted]
+        found.append(Configuration(key, values, at, evidence.all_hold(known)))
     return Frontier(wanted, costs, found)
 
 

@@ -14,7 +14,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from .. import _core, engine, plugins, units, user_files
+from .. import _core, engine, fitting, plugins, units, user_files
 from ..errors import InputError, UnfitError
 from ..files import holder, is_file, is_there
 from ..options import RunOptions
@@ -30,7 +30,9 @@ _SPELLED = {"format": "from"}
 _PLACE = re.compile(r"--([a-z-]+) (\S+?): (.*)")
 _OF_TRACES = ("skip_bad", "format", "columns", "volumes", "arrivals", "host.speedup", "host.compact")
 # The refusal of an option of traces by a workload that reads none, and of a change of a file.
-_OF_OTHERS = re.compile(r"expected (a|rate_iops, or a|none, or) trace(=FILE.*)?$|a specification; .* is a file$")
+_OF_OTHERS = re.compile(
+    r"expected (no host\.\w+, (or )?)?(a|rate_iops, or a|none, or) trace(=FILE.*)?$|a specification; .* is a file$"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +74,24 @@ def state_of(config: dict[str, Any], options: RunOptions) -> str:
     return hashlib.blake2b(json.dumps(state).encode(), digest_size=8).hexdigest()
 
 
-def resolve(definition: Definition, *, strict: bool = False) -> tuple[list[Point], list[str]]:
+def resolve(
+    definition: Definition, *, strict: bool = False, memory: int | None = None, jobs: int = 1
+) -> tuple[list[Point], list[str]]:
     """All points, checked without running, and a line for each setting that some do not read. Raises InputError.
 
     A point of a grid whose values make no drive together is left out with a line, unless `strict` or no point is left.
+    With `memory` (`fitting.scale_of`, for `jobs` points at a time) all drives are scaled by one factor.
     """
-    resolver = _Resolver(definition, strict=strict)
+    points, notes = _resolved(definition, None, strict=strict)
+    if memory is None:
+        return points, notes
+    scale = fitting.scale_of(memory, [point.options for point in points], jobs)
+    points, notes = _resolved(definition, scale, strict=strict)
+    return points, [*notes, *fitting.lines([point.options for point in points])]
+
+
+def _resolved(definition: Definition, scale: fitting.Scale | None, *, strict: bool) -> tuple[list[Point], list[str]]:
+    resolver = _Resolver(definition, scale, strict=strict)
     listed, points = [], []
     left: Counter[str] = Counter()
     refused: InputError | None = None
@@ -97,11 +111,13 @@ def resolve(definition: Definition, *, strict: bool = False) -> tuple[list[Point
     if not points:
         empty = InputError(f"{definition.name}: no point is left; expected [grid], [[zip]] or [[points]] to give some")
         raise refused or empty
-    for found in engine.unread([point.options for point in points]):
-        if found.is_mistake or strict:
-            mistake = InputError(f"{found.place}: {found.what}; expected {found.expected}")
-            raise resolver.placed(*listed[found.run], mistake)
-        notes[found.what] = None
+    runs = [point.options for point in points]
+    found = engine.unread(runs)
+    try:
+        engine.expect_read(runs, found, strict=strict)
+    except engine.UnreadError as mistake:
+        raise resolver.placed(*listed[mistake.run], InputError(str(mistake))) from None
+    notes |= dict.fromkeys(each.what for each in found)
     return points, list(notes)
 
 
@@ -115,8 +131,9 @@ def _reason(text: str) -> str:
 
 
 class _Resolver:
-    def __init__(self, definition: Definition, *, strict: bool) -> None:
+    def __init__(self, definition: Definition, scale: fitting.Scale | None, *, strict: bool) -> None:
         self.definition, self._strict = definition, strict
+        self._scale = scale
         self._drives: dict[tuple[Any, ...], str] = {}
         # Seeds change no configuration, and many points differ in nothing else.
         self._check = functools.lru_cache(maxsize=1024)(_core.check)
@@ -161,6 +178,8 @@ class _Resolver:
 
     def _point(self, settings: Settings) -> Point:
         options, file = self._options(settings)
+        if self._scale is not None:
+            options = self._scale.fitted(options)
         config = json.loads(self._check(dataclasses.replace(options, seed=1).to_json()))
         drive = self._drive(options) if options.ssd.endswith(".toml") or "/" in options.ssd else None
         axes = {axis: _value(axis, settings, config) for axis in self.definition.axes}
@@ -320,13 +339,15 @@ def _identity(options: RunOptions, config: dict[str, Any], file: WorkloadFile | 
     depends_on = {
         "simulator": simulator(), "config": drive | {"ftl": user_files.without_paths(config["ftl"])},
         "workload": {"file": file.digest} if file is not None else {"spec": options.workload},
-        "precondition": options.precondition or "none", "requests": options.requests, "warmup": options.warmup or "0",
+        "precondition": options.precondition or "none", "requests": options.requests,
+        "warmup": options.warmup or "auto",
         "fidelity": options.fidelity, "payload": options.payload, "seed": options.seed, "skip_bad": options.skip_bad,
     }  # fmt: skip
     # Defaults are left out, because identities of older points lack these options.
     usual = RunOptions()
     replayed = {
-        name: getattr(options, name) for name in ("format", "columns", "volumes", "arrivals", "repeat", "until")
+        name: getattr(options, name)
+        for name in ("format", "columns", "volumes", "arrivals", "repeat", "until", "at_most")
     }
     depends_on |= {name: value for name, value in replayed.items() if value != getattr(usual, name)}
     of_plugins = plugins.used(config, options.format)

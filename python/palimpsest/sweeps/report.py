@@ -4,16 +4,18 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .. import fair
 from .. import page as shell
 from ..charts.common import Specification
-from ..metrics import best, metric_of, unit
+from ..metrics import best, is_silenced, metric_of, unit
 from ..page import Section, details, escape, row, table
 from ..result import flatten
 from . import charts, fleet
+from .checks import checks
 from .finished import FinishedPoints
 from .fleet import Fleet, fleets
 from .frontier import Frontier, frontier
-from .show import key_metrics, promises, summary_line
+from .show import key_metrics, summary_line
 from .values import axis_text, named_axes
 
 MOST_NUMBERS = 2_000_000
@@ -29,7 +31,11 @@ def _rows(sweep: FinishedPoints, most: int) -> str:
     results = (point.result for point in sweep)
     of_points = ([None if result is None else metric.of(result) for metric in metrics] for result in results)
     values = list(zip(*of_points, strict=True))
-    marks = [best(metric, found) for metric, found in zip(metrics, values, strict=True)]
+    silent = fair.silenced(checks(sweep))
+    marks = [
+        [False] * len(found) if is_silenced(metric.path, silent) else best(metric, found)
+        for metric, found in zip(metrics, values, strict=True)
+    ]
     axes = sweep.named
     titles = [*zip(axes, named_axes(axes), strict=True), *((each.label, each.label) for each in metrics)]
     heads = "".join(
@@ -103,14 +109,15 @@ def _data(sweep: FinishedPoints) -> dict[str, Any]:
 
 
 def _notes(sweep: FinishedPoints) -> str:
-    unequal = promises(sweep)
-    notes = [*([unequal] if unequal else []), *sweep.unmoved()]
+    compared = checks(sweep)
+    notes = [*fair.texts(compared, "unfair"), *sweep.unmoved()]
     if len(sweep) < sweep.total:
         notes.append(f"{sweep.total - len(sweep):,} of {sweep.total:,} points are not finished yet.")
     figure = sweep.shown.get("figure")
     if figure is not None and figure not in charts.figures(sweep):
         notes.append(f"No point has the figure {figure} of the sweep file.")
-    found = dict.fromkeys(note for result in sweep.results() for note in result.get("notes", []))
+    found = dict.fromkeys(fair.texts(compared, "said"))
+    found |= dict.fromkeys(note for result in sweep.results() for note in result.get("notes", []))
     listed = "".join(f"<li>{escape(note)}</li>" for note in list(found)[:MOST_NOTES])
     folded = shell.folded(f"Notes of the runs ({len(found):,})", f"<ul>{listed}</ul>") if found else ""
     return shell.notes(notes) + folded

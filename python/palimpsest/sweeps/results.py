@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
 from ..intervals import interval
+from ..replicates import Replicates
+from ..result import Result
 from ..result import figures as figures_of
 from ..sketches import Sketch, merged
+from .checks import checks
 from .finished import FinishedPoints, Kept, PointResult
 from .fleet import Fleet, fleets, percentile
 from .frontier import Frontier, frontier
 from .store import MANIFEST, read_points
-from .values import Value
+from .values import Value, axis_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,6 +101,28 @@ class Sweep(FinishedPoints):
                 rows.append({**values, **interval(known, method)._asdict()})
         return pl.DataFrame(rows, infer_schema_length=None)
 
+    def replicates(self, method: str = "t") -> Replicates:
+        """The points as replicates of the axis `seed`: a contender for each combination of the other axes.
+
+        Labels are the values of these axes with commas between them. Raises InputError without an axis `seed`, or if a
+        combination lacks a seed or failed.
+        """
+        if "seed" not in self.axes:
+            raise InputError("replicates: the sweep has no axis seed; expected one, such as seed = [1, 2, 3]")
+        seeds = [int(str(seed)) for seed in self.values("seed")]
+        axes = [axis for axis in self.named if axis != "seed" and len(self.values(axis)) > 1]
+        labels, results = list[str](), list[Result]()
+        for values, points in self.grouped(axes):
+            label = ", ".join(axis_text(value) for value in values.values()).replace("/", "_") or self.title
+            found = {point.axes.get("seed"): point.result for point in points}
+            labels.append(label)
+            for seed in seeds:
+                result = found.get(seed)
+                if result is None:
+                    raise InputError(f"replicates: {label} has no result of seed {seed}; expected every seed finished")
+                results.append(Result(result.to_dict() | {"label": label}))
+        return Replicates(results, labels, seeds, method)
+
     def spread(self, figure: str, by: Sequence[str], of: Sequence[float] = (0, 1, 50, 99, 100)) -> "pl.DataFrame":
         """Percentiles of a figure over the points with the same values of the axes `by`, each point once.
 
@@ -142,6 +167,7 @@ class Sweep(FinishedPoints):
             "done": len(self._points) - len(self.failed), "failed": len(self.failed),
             "reused": sum(point.reused for point in self._points),
             "out": None if self.folder is None else str(self.folder), "no_interval": self.unmoved(), "points": points,
+            "checks": [each.to_dict() for each in checks(self)],
         } | ({} if found is None else {"slo": found.to_dict()}) | (
             {"fleets": [each.to_dict() for each in of_fleets]} if (of_fleets := fleets(self)) else {}
         )  # fmt: skip

@@ -7,8 +7,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..metrics import METRICS, Metric, metric_of, unequal_promises
+from .. import fair
+from ..metrics import METRICS, Metric, metric_of
 from ..summary import ByWidth
+from .checks import checks
 from .finished import FinishedPoints
 from .fleet import Fleet, fleets
 from .fleet import rows as fleet_rows
@@ -103,10 +105,9 @@ def _frontier(found: Frontier, width: int) -> Iterator[RenderableType]:
 
 def render(sweep: FinishedPoints) -> RenderableType:
     """The sweep for rich."""
-    unequal = promises(sweep)
     found = frontier(sweep)
     parts: list[RenderableType] = [Text(found.sentence, style="bold"), Text()] if found else []
-    parts += [Text(unequal, style="yellow"), Text()] if unequal else []
+    parts += fair.warnings(checks(sweep))
     if of_fleets := fleets(sweep):
         parts.append(ByWidth(partial(_fleets, of_fleets)))
     elif len(sweep):
@@ -121,11 +122,6 @@ def render(sweep: FinishedPoints) -> RenderableType:
     parts += [Text(f"note: {note}", style="yellow") for note in sweep.unmoved()]
     parts += [Text(), Text(summary_line(sweep, with_reused=True))]
     return Group(*parts)
-
-
-def promises(sweep: FinishedPoints) -> str | None:
-    """The warning of layers that make different promises for a write; None if all make the same."""
-    return unequal_promises((result.label, result) for result in sweep.results())
 
 
 def summary_line(sweep: FinishedPoints, *, with_reused: bool = False) -> str:

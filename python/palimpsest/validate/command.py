@@ -1,5 +1,6 @@
 """The command `palimpsest validate`."""
 
+import sys
 from pathlib import Path
 
 import click
@@ -24,7 +25,8 @@ def validate(*, quick: bool, truth: Path | None, jobs: int | None, out: Path | N
     """Run published figures of real drives on the presets that model them.
 
     Each row has the real figure, ours, the deviation, the allowed deviation (bar), and whether the preset was fitted to
-    the row or predicts it.
+    the row or predicts it. The last table says which kinds of figures of each preset may be trusted; the status is 3 if
+    some kind may not.
 
     \b
     Examples:
@@ -44,3 +46,6 @@ def validate(*, quick: bool, truth: Path | None, jobs: int | None, out: Path | N
     if out is not None:
         outputs.write(made, out)
         say(f"wrote {out}/index.html, validate.json, rows.csv, and data and pictures of the tables")
+    if made.verdict.status:
+        say(f"not to be trusted: {made.verdict.reason}")
+        sys.exit(made.verdict.status)

@@ -56,6 +56,10 @@ class Bar:
         return f"{self.factor:g}x" if self.factor is not None else f"{100 * (self.share or 0):g} %"
 
 
+_KINDS = {"1/s": "throughput", "MB/s": "throughput", "GB": "fast cache"}
+_TAIL = re.compile(r"\b(p99(\.9+)?|max)$")
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One figure of a real drive and ours, None if not measured; `fitted` if the preset was fitted to this row."""
@@ -89,6 +93,15 @@ class Row:
     def within(self) -> bool | None:
         """Whether ours is within its bar; None without a bar or figure."""
         return None if self.ours is None or self.bar is None else self.bar.holds(self.real, self.ours)
+
+    @property
+    def kind(self) -> str:
+        """The kind of question that the figure answers, for verdicts on presets."""
+        if self.unit in _KINDS:
+            return _KINDS[self.unit]
+        if "write amplification" in self.figure or self.unit == "%":
+            return "write amplification"
+        return "p99 and beyond" if _TAIL.search(self.figure) else "response times"
 
     @property
     def has_no_bar(self) -> bool:

@@ -1,6 +1,7 @@
 """The output of a validation: JSON, tables for the terminal with a closing line, and a folder with data and a page."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -9,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from .. import evidence
 from .. import page as shell
+from ..evidence.fitting import DOES_NOT, Rows, preset, presets
 from ..files import parquet
 from ..reproduce.figures import Figure, write_page
 from ..reproduce.outputs import STYLE
@@ -51,6 +54,29 @@ class Validation:
         return lines
 
     @property
+    def kinds(self) -> dict[str, dict[str, evidence.Said]]:
+        """The verdict on each kind of figure of each drive: by the predicted rows, if any."""
+        return {drive: {each.figure: preset(each) for each in self._evidence(drive)} for drive in self._judged}
+
+    @property
+    def _judged(self) -> list[str]:
+        return list(dict.fromkeys(row.drive for row in self.rows if row.within is not None))
+
+    def _evidence(self, drive: str) -> Iterator[Rows]:
+        judged = [row for row in self.rows if row.drive == drive and row.within is not None]
+        for kind in dict.fromkeys(row.kind for row in judged):
+            own = [row for row in judged if row.kind == kind]
+            chosen = [row for row in own if not row.fitted] or own
+            missed = max((row for row in chosen if not row.within), key=lambda row: row.excess, default=None)
+            far = "" if missed is None else f"{missed.conditions}: {missed.figure} {_deviation(missed)}"
+            yield Rows(kind, sum(bool(row.within) for row in chosen), len(chosen), not chosen[0].fitted, far)
+
+    @property
+    def verdict(self) -> evidence.Said:
+        """Which figures of which presets may be trusted."""
+        return presets(self.kinds)
+
+    @property
     def status(self) -> str:
         """One line: rows within their bars, of how many, and rows that were not run."""
         judged = [row for row in self.rows if row.within is not None]
@@ -71,6 +97,13 @@ class Validation:
         return {
             "quick": self.quick,
             "status": self.status,
+            "verdict": self.verdict.verdict,
+            "verdict_text": self.verdict.text,
+            "verdicts": [
+                {"drive": drive, "figures": kind, "verdict": each.verdict, "reason": each.reason}
+                for drive, kinds in self.kinds.items()
+                for kind, each in kinds.items()
+            ],
             "drives": [dict(zip(DRIVES, line, strict=True)) for line in self.drives],
             "tables": tables,
             "rows": [row.to_dict() for row in self.rows],
@@ -134,7 +167,28 @@ def render(made: Validation) -> "Group":
         drives.add_column(head, overflow="fold")
     for line in made.drives:
         drives.add_row(*line)
-    return Group(*parts, Text(), drives, Text(), Text(made.status))
+    trust = Printed(box=None, pad_edge=False, header_style="bold")
+    for head in TRUST:
+        trust.add_column(head, overflow="fold")
+    for line in _trust(made):
+        trust.add_row(*line)
+    return Group(*parts, Text(), drives, Text(), trust, Text(), Text(made.status))
+
+
+TRUST = ("drive", "figures", "verdict", "reason")
+
+
+def _trust(made: Validation) -> list[tuple[str, ...]]:
+    """A line under `TRUST` for each kind of figure of each drive."""
+    return [
+        (drive, kind, each.verdict, each.reason or "-")
+        for drive, kinds in made.kinds.items()
+        for kind, each in kinds.items()
+    ]
+
+
+def _deviation(row: Row) -> str:
+    return "-" if row.deviation is None else f"{row.deviation:+.0f} %"
 
 
 def _section(made: Validation, table: Table) -> shell.Section:
@@ -153,8 +207,11 @@ def _section(made: Validation, table: Table) -> shell.Section:
 def page(made: Validation) -> str:
     """One self-contained page: a line for each drive, and a section for each table, with its picture and its rows."""
     drives = shell.records(DRIVES, made.drives)
-    first = shell.Section("drives", "How many rows of each drive hold", drives, short="drives")
-    sections = [first, *(_section(made, table) for table in made.tables)]
+    marks = ["failed" if line[2] == DOES_NOT else "" for line in _trust(made)]
+    trust = shell.records(TRUST, _trust(made), marks)
+    first = shell.Section("drives", "Rows of each drive within their bars", drives, short="drives")
+    second = shell.Section("trust", "Which figures may be trusted", trust, short="trust")
+    sections = [second, first, *(_section(made, table) for table in made.tables)]
     head = f'<p class="answer">{shell.escape(made.status.removeprefix("validate: "))}</p>'
     return shell.fill("Real drives beside their presets", "palimpsest validate", head, sections, {}, style=STYLE)
 

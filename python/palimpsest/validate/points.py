@@ -64,7 +64,9 @@ def _options(table: Table, cells: Mapping[str, str], *, quick: bool) -> RunOptio
         overrides, workload = (FILLS[0][quick], FILLS[1]), f"{workload},loops=1"
     else:
         workload += f",n={table.count(REQUESTS, quick=quick)}"
-    return RunOptions(ssd=drive, overrides=overrides, precondition=precondition, series=True, workload=workload)
+    return RunOptions(
+        ssd=drive, overrides=overrides, precondition=precondition, series=True, workload=workload, warmup="0"
+    )
 
 
 def host_bytes(options: RunOptions) -> float:

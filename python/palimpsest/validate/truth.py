@@ -61,7 +61,7 @@ class Table:
         """A run of a workload on the drive, with series."""
         return RunOptions(
             ssd=self.drive, overrides=self.overrides(quick=quick), precondition=self.precondition or "none",
-            fidelity=fidelity, series=True, workload=workload,
+            fidelity=fidelity, series=True, workload=workload, warmup="0",
         )  # fmt: skip
 
     def count(self, default: int, *, quick: bool) -> int:
