@@ -365,8 +365,9 @@ impl Judged<'_> {
                 Err(reason) => return Some((Verdict::Unknown, reason)),
             };
         }
-        if self.wrote && self.collected.skewed {
-            let Some(change) = slow_change(figure, finding.run_in..all, found.value) else { return gap() };
+        if self.wrote {
+            let change = slow_change(figure, finding.run_in..all, found.half, self.collected.skewed);
+            let Some(change) = change else { return gap() };
             found.half += change;
         }
         finding.interval = Some([found.value - found.half, found.value + found.half]);

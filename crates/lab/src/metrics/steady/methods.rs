@@ -14,6 +14,8 @@ const BATCHES: [usize; 3] = [32, 16, 8];
 const STUDENT: [f64; 3] = [2.040, 2.131, 2.365];
 /// Correlation of neighbours beyond which batches are too short, times the square root of their number.
 const MOST_CORRELATION: f64 = 1.65;
+/// How many times as long as the range an interval holds the figure of a run.
+const OUTLOOK: f64 = 10.0;
 /// Requests beyond a percentile that each batch needs.
 const LEAST_BEYOND: f64 = 5.0;
 
@@ -85,11 +87,20 @@ impl Interval {
     }
 }
 
-/// The largest difference of a third of the range from the whole: a change that is slower than batches, which their
-/// means do not show.
-pub(super) fn slow_change(figure: &Figure<'_>, range: Range<usize>, whole: f64) -> Option<f64> {
-    let thirds: Vec<f64> = parts(range, 3).map(|part| (figure.of)(part).map(|found| found.0)).collect::<Option<_>>()?;
-    Some(thirds.iter().map(|third| (third - whole).abs()).fold(0.0, f64::max))
+/// The change of a figure after the range, the end of a run, up to a run [`OUTLOOK`] times as long, if the change from
+/// the first to the last third goes on with the logarithm of time: collection separates data ever more slowly.
+/// `half` is half of the interval of the range. Chance may hide a change that is `expected`, and may show one that is
+/// not there.
+pub(super) fn slow_change(figure: &Figure<'_>, range: Range<usize>, half: f64, expected: bool) -> Option<f64> {
+    let thirds: Vec<f64> =
+        parts(range.clone(), 3).map(|part| (figure.of)(part).map(|found| found.0)).collect::<Option<_>>()?;
+    let change = thirds.last()? - thirds.first()?;
+    let middle = |sixths: f64| range.start as f64 + range.len() as f64 * sixths / 6.0;
+    // The error of a difference of thirds is the square root of six times that of the whole.
+    let chance = 6.0_f64.sqrt() * half / 2.0;
+    let change = if expected { change.abs() + chance } else { (change * change - chance * chance).max(0.0).sqrt() };
+    let rate = change / libm::log(middle(5.0) / middle(1.0));
+    Some(rate * libm::log(OUTLOOK))
 }
 
 /// The interval of a figure by batch means.

@@ -7,7 +7,12 @@ const WINDOW: Nanos = 1_000_000;
 
 /// A series of windows whose requests a second are `rate(window)`, on a drive whose blocks were each erased `passes`
 /// times.
-fn judged(windows: usize, passes: u64, mut rate: impl FnMut(usize) -> f64) -> Steady {
+fn judged(windows: usize, passes: u64, rate: impl FnMut(usize) -> f64) -> Steady {
+    judged_of(windows, passes, false, rate)
+}
+
+/// [`judged`], of a load that may favour addresses.
+fn judged_of(windows: usize, passes: u64, skewed: bool, mut rate: impl FnMut(usize) -> f64) -> Steady {
     let counts: Vec<u64> = (0..windows).map(|at| rate(at).round().max(1.0) as u64).collect();
     let tails: Vec<Tail> = counts
         .iter()
@@ -29,15 +34,7 @@ fn judged(windows: usize, passes: u64, mut rate: impl FnMut(usize) -> f64) -> St
     judge(
         &samples,
         WINDOW,
-        Collected {
-            erases: 100 * passes,
-            blocks: 100,
-            written: 1000,
-            span: 100,
-            skewed: false,
-            used_up: None,
-            requests,
-        },
+        Collected { erases: 100 * passes, blocks: 100, written: 1000, span: 100, skewed, used_up: None, requests },
     )
 }
 
@@ -79,6 +76,24 @@ fn intervals_cover_the_truth_as_often_as_they_say() {
         assert!(steady > 280, "{correlation}: {steady}");
         assert!((0.90..=0.99).contains(&(f64::from(right) / f64::from(steady))), "{correlation}: {right} of {steady}");
     }
+}
+
+/// The interval of a load that favours addresses holds a figure that changes with the logarithm of time ten times as
+/// long.
+#[test]
+fn slow_changes_are_in_the_interval() {
+    let (mut steady, mut right) = (0, 0);
+    for seed in 0..100 {
+        let mut noise = correlated(seed, 0.3);
+        let mut rate = |at: usize| noise(at) / 2.0 + 500.0 * (1.0 - 0.02 * ((at + 20) as f64).ln());
+        let found = judged_of(512, 60, true, &mut rate).iops.unwrap();
+        let long = (0..5120).map(rate).sum::<f64>() / 5120.0 * 1000.0;
+        let Some([low, high]) = found.interval.filter(|_| found.verdict == Verdict::Yes) else { continue };
+        steady += 1;
+        right += u32::from((low..=high).contains(&long));
+    }
+    println!("slow changes: {right} of {steady} intervals");
+    assert!(steady > 70 && right * 100 >= steady * 90, "{right} of {steady}");
 }
 
 #[test]
