@@ -46,6 +46,8 @@ class Settings(TypedDict, total=False):
         volumes: addresses of the volumes of a trace: `"apart"` (default if the format has volumes), `"overlaid"`, or
             the played volumes, numbers or names, such as `"3,xvda1"` or `[3, 7]`.
         arrivals: `"spread"` spreads requests of one time over the tick of the trace's clock.
+        start: the share of the requests of a trace that is played last, such as `"20%"`; `"spread"` with several seeds:
+            their runs begin at evenly spread requests.
         repeat: repetitions of the workload: a number, or `"2dw"` for two drive writes.
         until: `"1%"` goes on until the figures are known within 1 %, `"p99:5%"` until one is; `"worn-out"` until the
             drive can write no more (`faults.wear_out`).
@@ -72,6 +74,7 @@ class Settings(TypedDict, total=False):
     columns: str | None
     volumes: str | int | Sequence[int | str] | None
     arrivals: str
+    start: str | None
     repeat: int | str | None
     until: str | None
     at_most: float | str | None
@@ -215,6 +218,7 @@ def _options(workload: Workload, ssd: str | Path | Ssd, ftl: str | type | None, 
         seed=_whole("seed", settings.get("seed", _DEFAULT.seed), 0), skip_bad=settings.get("skip_bad", False),
         format=settings.get("format"), columns=settings.get("columns"), volumes=_volumes(settings.get("volumes")),
         arrivals=settings.get("arrivals", _DEFAULT.arrivals), repeat=_optional_text(settings.get("repeat")),
+        start=settings.get("start"),
         until=settings.get("until"), at_most=_optional_text(settings.get("at_most")),
         series=settings.get("series", True),
         operations=(FIRST_OPERATIONS if operations is True else operations) or None,

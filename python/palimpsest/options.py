@@ -19,6 +19,9 @@ COMPARED_FTLS = ("page", "subpage")
 FIRST_OPERATIONS = "1..1000"
 """The default window of a timeline: the first measured requests."""
 
+SPREAD = "spread"
+"""The `start` of runs with several seeds that begin a trace at evenly spread requests."""
+
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,59}")
 _CLASS = re.compile(r"(?:[^=:]+\.py|object:\d+):(\w+)(?:@\w+)?")
 # Values may have commas: a change begins with a key.
@@ -52,6 +55,7 @@ class RunOptions:
     columns: str | None = None
     volumes: str | None = None
     arrivals: str = "recorded"
+    start: str | None = None
     repeat: str | None = None
     until: str | None = None
     at_most: str | None = None

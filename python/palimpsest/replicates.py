@@ -19,7 +19,7 @@ from .distribution import need
 from .errors import InputError
 from .intervals import LEVEL, METHODS, Interval, interval
 from .metrics import METRICS, Metric, equal_seeds, is_modelled, no_interval
-from .options import RunOptions
+from .options import SPREAD, RunOptions
 from .repeats import mean
 from .result import Result, Shown
 from .sketches import KINDS, Sketch, merged
@@ -278,8 +278,16 @@ def _ratio(found: Interval) -> str:
 
 
 def repeated(runs: Sequence[RunOptions], seeds: Sequence[int]) -> list[RunOptions]:
-    """Each of the runs with each seed, in the order of `Replicates.results`."""
-    return [replace(run, seed=seed, label=run.label or run.ftl, sketch=True) for run in runs for seed in seeds]
+    """Each of the runs with each seed, in the order of `Replicates.results`.
+
+    With the start `spread` the run of seed k of n begins the trace at the share (k - 1) / n of its requests.
+    """
+    made = []
+    for run in runs:
+        for at, seed in enumerate(seeds):
+            start = f"{100 * at / len(seeds):.6g}%" if run.start == SPREAD else run.start
+            made.append(replace(run, seed=seed, start=start, label=run.label or run.ftl, sketch=True))
+    return made
 
 
 def replicate(

@@ -153,6 +153,12 @@ _RUN_OPTIONS = (
         default=_DEFAULT.arrivals,
         help="spread: requests of one time over the tick of the trace's clock.",
     ),
+    click.option(
+        "--start",
+        metavar="PCT|spread",
+        help="Begin a trace at this share of its requests, and play the requests before last; spread: the runs of "
+        "--seeds begin at evenly spread requests.",
+    ),
     click.option("--repeat", metavar="N|2dw", help="Play the workload again: N times, or until 2 drive writes."),
     click.option(
         "--until",

@@ -51,8 +51,8 @@ def test_options_reach_the_native_module(fake: Any, monkeypatch: pytest.MonkeyPa
         "ssd": "mga-16k", "ftl": None, "workload": "a.csv", "set": ["part.nop=4", "host.fold=true"],
         "precondition": RunOptions().precondition, "requests": 1_000_000, "warmup": "5", "fidelity": "timed",
         "payload": "tag", "check": False, "seed": 1, "skip_bad": False, "format": None, "series": False,
-        "sketch": False, "columns": None, "volumes": None, "arrivals": "recorded", "repeat": None, "until": None,
-        "at_most": None,
+        "sketch": False, "columns": None, "volumes": None, "arrivals": "recorded", "start": None, "repeat": None,
+        "until": None, "at_most": None,
         "tenant": None, "operations": None, "strict": False,
     }  # fmt: skip
 

@@ -167,3 +167,25 @@ def test_equal_points_of_a_sweep_have_no_whiskers(palimpsest: Command, tmp_path:
     table = (tmp_path / "a.csv").read_text().splitlines()
     assert table[1].endswith(",,")
     assert not table[2].endswith(",,")
+
+
+@pytest.mark.contract
+def test_starts_of_a_trace_are_spread(tmp_path: Any) -> None:
+    """Reads, then writes: a run that begins with the writes reads written data."""
+    lines = [f"{at * 100_000},0,{'read' if at < 500 else 'write'},{at % 500 * 4096},4096" for at in range(1000)]
+    trace = tmp_path / "halves.csv"
+    trace.write_text("time_ns,stream,op,offset_bytes,size_bytes\n" + "\n".join(lines) + "\n")
+    options: dict[str, Any] = {"ssd": "mga-8k", "precondition": "none", "series": False}
+    made = ps.replicate(None, seeds=[1, 2], workload=trace, start="spread", **options)
+    first, second = made.results
+    assert [each["provenance"]["options"]["start"] for each in made.results] == ["0%", "50%"]
+    assert first["requests"] == second["requests"]
+    assert (first["flash"]["page_reads"], second["flash"]["page_reads"] > 0) == (0, True)
+    assert "the trace began at its request 501, and the requests before came last" in second["notes"]
+    alone = ps.run(trace, start="50%", seed=2, **options).to_dict()
+    assert alone["latency_ns"] == second["latency_ns"]
+    for wrong, says in (("100%", "expected a share"), ("spread", "or spread with --seeds")):
+        with pytest.raises(ps.InputError, match=says):
+            ps.run(trace, start=wrong, **options)
+    with pytest.raises(ps.InputError, match="--start: the option is for traces"):
+        ps.run("rw=read,n=10", start="10%", **options)

@@ -45,6 +45,7 @@ use palimpsest_lab::run::{
     expect_read, run_from,
 };
 use palimpsest_lab::sim::faults::FAULTS;
+use palimpsest_lab::units::parse::parse_ratio;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
 use pyo3::prelude::*;
 use pyo3::{create_exception, wrap_pyfunction};
@@ -115,6 +116,7 @@ struct RunOptions {
     columns: Option<String>,
     volumes: Option<String>,
     arrivals: Option<String>,
+    start: Option<String>,
     repeat: Option<String>,
     until: Option<String>,
     at_most: Option<String>,
@@ -209,10 +211,22 @@ fn playing(options: &RunOptions, resolved: &Resolved) -> PyResult<Playing> {
         volumes,
         piece_bytes: resolved.drive.host.piece_bytes,
         spread: named("--arrivals", arrivals, &[("recorded", false), ("spread", true)])?,
+        start: options.start.as_deref().map_or(Ok(0.0), start_of)?,
         repeat: endings::repeat(options, resolved)?,
         drive_bytes: resolved.drive.logical_bytes(),
         namespaces: resolved.drive.namespaces(),
     })
+}
+
+/// The share of a trace before its start.
+fn start_of(text: &str) -> PyResult<f64> {
+    match parse_ratio(text) {
+        Ok(share) if share < 1.0 => Ok(share),
+        _ => {
+            let what = "expected a share of the requests below 100%, such as 20%, or spread with --seeds";
+            Err(InputError::new_err(format!("--start {text}: {what}")))
+        }
+    }
 }
 
 /// Reports progress to Python, and checks for signals.

@@ -62,6 +62,7 @@ fn of_traces(opening: &Opening<'_>) -> Option<&'static str> {
         (trace.skip_bad, "--skip-bad"),
         (has_volumes, "--volumes"),
         (playing.spread, "--arrivals spread"),
+        (playing.start > 0.0, "--start"),
     ];
     given.iter().find(|(is_given, _)| *is_given).map(|&(_, option)| option)
 }
@@ -82,6 +83,7 @@ fn open_as_objects(spec: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>>
         (trace.columns.is_some(), "--columns"),
         (!matches!(playing.volumes, Volumes::OfFormat | Volumes::Overlaid), "--volumes"),
         (playing.repeat != Repeat::Once, playing.repeat.option()),
+        (playing.start > 0.0, "--start"),
         (playing.piece_bytes > 0, "host.compact"),
         (playing.namespaces.are_apart(), "ssd.namespaces"),
         (spec.trace.is_none() && trace.format.is_some(), "--from"),

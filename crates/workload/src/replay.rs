@@ -6,9 +6,11 @@
 //! - **Compaction**: only pieces of the address space that the trace reads or writes get addresses, in the trace's
 //!   order.
 //! - **Spreading**: requests with one time of a coarse clock are spread evenly over the tick.
+//! - **Start**: a play begins at a share of the requests of the trace, and the requests before are played last, later
+//!   by one mean gap. Runs with other starts are repeats of one load ([`Playing::start`]).
 //! - **Repetition** ([`Repeat`]): the workload is played again from the start, later by the duration and one mean gap.
 //!
-//! A second volume, or compaction, causes a second reading of the trace from the start, because addresses depend on the
+//! A second volume, compaction, or a start causes a second reading of the trace from the start, because addresses depend on the
 //! sizes of all volumes and on the pieces. A trace of one volume is read once and keeps the recorded addresses.
 
 mod jobs;
@@ -87,6 +89,8 @@ pub struct Playing {
     pub piece_bytes: u64,
     /// Requests of one time are spread over the tick of the trace's clock.
     pub spread: bool,
+    /// The share of the requests of the trace that is played last.
+    pub start: f64,
     /// Number of plays.
     pub repeat: Repeat,
     /// Bytes of the drive, in which [`Repeat::DriveWrites`] counts.
@@ -105,6 +109,8 @@ pub struct Replay {
     spread: Option<Spread>,
     repeat: Repeat,
     drive_bytes: u64,
+    /// The number of the first request that is played.
+    start: u64,
     play: Play,
     returned: Returned,
     /// The host keeps one depth for all jobs instead of their own.
@@ -121,6 +127,12 @@ struct Play {
     ended: u64,
     /// The last play has ended; a run may ask again.
     is_last_over: bool,
+    /// The last part of a play is being played: the requests before the start.
+    is_last_part: bool,
+    /// Requests of the trace that were read in this part.
+    read: u64,
+    /// Recorded arrival of the first request, and the time that is added to recorded ones.
+    first: Option<Nanos>,
     shift: Nanos,
     requests: u64,
     latest: Nanos,
@@ -148,6 +160,9 @@ impl Replay {
             let why = "a pipe is read once; expected a file, to play it again";
             return Err(Error::input(playing.repeat.option(), why));
         }
+        if playing.start > 0.0 && reopen.is_none() {
+            return Err(Error::input("--start", "a pipe is read once; expected a file, to begin at another request"));
+        }
         let of_blocks = |name| crate::trace::Format::named(name).map(crate::trace::Format::time_grain);
         let of_objects = |name| objects::Format::named(name).map(|format| format.time_grain);
         let grain = inner.format().and_then(|name| of_blocks(name).or_else(|| of_objects(name))).unwrap_or(1);
@@ -163,9 +178,14 @@ impl Replay {
         if first_reading {
             layout.plan(reopen.as_ref(), &inner.place())?;
         }
+        let start = match &reopen {
+            Some(reopen) if playing.start > 0.0 => (count(&mut *reopen()?)? as f64 * playing.start) as u64,
+            _ => 0,
+        };
         Ok(Replay {
             inner,
             reopen,
+            start,
             layout,
             names: VolumeNames::default(),
             spread,
@@ -182,7 +202,7 @@ impl Replay {
     /// The next request in the order of the workload, at its place and time on the drive.
     fn next_placed(&mut self) -> Result<Option<Request>> {
         loop {
-            let Some(mut request) = self.inner.next_request()? else {
+            let Some(mut request) = self.next_of_part()? else {
                 if self.play_again()? {
                     continue;
                 }
@@ -190,14 +210,31 @@ impl Replay {
             };
             let layout = &mut self.layout;
             let is_played = layout.turn_to(request.owner(), self.reopen.as_ref(), &*self.inner)?;
-            let is_left_out = self.only.is_some_and(|only| layout.has_volumes() && request.owner() != only);
+            let is_early = !self.play.is_last_part && self.play.read <= self.start;
+            let is_left_out = is_early || self.only.is_some_and(|only| layout.has_volumes() && request.owner() != only);
             if is_played && layout.place(&mut request) && !is_left_out {
-                request.arrival += self.play.shift;
+                let first = *self.play.first.get_or_insert(request.arrival);
+                request.arrival = (request.arrival - self.begin_of(first)) + self.play.shift;
                 self.play.requests += 1;
                 self.play.latest = request.arrival;
                 return Ok(Some(request));
             }
         }
+    }
+
+    /// The next request of the trace in the present part of the play.
+    fn next_of_part(&mut self) -> Result<Option<Request>> {
+        if self.play.is_last_part && self.play.read == self.start {
+            return Ok(None);
+        }
+        let next = self.inner.next_request()?;
+        self.play.read += u64::from(next.is_some());
+        Ok(next)
+    }
+
+    /// The recorded time at which a part begins whose first request arrives at `first`.
+    fn begin_of(&self, first: Nanos) -> Nanos {
+        if self.start > 0 && !self.play.is_last_part { first } else { 0 }
     }
 
     /// The names of the volumes, of earlier plays too.
@@ -213,8 +250,10 @@ impl Replay {
         if self.play.is_last_over {
             return Ok(false);
         }
-        self.play.ended += 1;
+        let is_part = self.start > 0 && !self.play.is_last_part;
+        self.play.ended += u64::from(!is_part);
         let more = match self.repeat {
+            _ if is_part => true,
             Repeat::Once => false,
             Repeat::Times(times) => self.play.ended < times,
             Repeat::DriveWrites(_) | Repeat::Forever => {
@@ -235,7 +274,8 @@ impl Replay {
         self.only.into_iter().for_each(|only| _ = self.inner.keep_only(only));
         self.inner.name_handles(&self.identifiers);
         play.shift = play.latest + (play.latest - play.shift) / (play.requests.max(2) - 1);
-        play.requests = 0;
+        (play.requests, play.read, play.first) = (0, 0, None);
+        play.is_last_part = is_part;
         Ok(true)
     }
 
@@ -258,6 +298,15 @@ impl Replay {
             returned.written_bytes += u64::from(request.extent.sectors) * SECTOR_BYTES;
         }
     }
+}
+
+/// Requests of a workload.
+fn count(source: &mut dyn Source) -> Result<u64> {
+    let mut requests = 0;
+    while source.next_request()?.is_some() {
+        requests += 1;
+    }
+    Ok(requests)
 }
 
 impl Source for Replay {
@@ -376,6 +425,9 @@ impl Source for Replay {
     fn notes(&self) -> Vec<String> {
         let mut notes = self.inner.notes();
         notes.extend(self.layout.notes());
+        if self.start > 0 {
+            notes.push(format!("the trace began at its request {}, and the requests before came last", self.start + 1));
+        }
         let ended = self.play.ended;
         if ended > 0 && self.repeat != Repeat::Once {
             notes.push(match self.repeat {

@@ -29,7 +29,7 @@ from .values import Value, axes_of, expand, is_label, is_range
 
 OPTIONS = (
     "ssd", "ftl", "workload", "precondition", "requests", "warmup", "fidelity", "payload", "seed", "skip_bad",
-    "format", "columns", "volumes", "arrivals", "repeat", "until", "at_most",
+    "format", "columns", "volumes", "arrivals", "start", "repeat", "until", "at_most",
 )  # fmt: skip
 """Options of a run that a sweep may set, beside configuration keys, which have a dot."""
 

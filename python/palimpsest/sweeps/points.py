@@ -347,7 +347,7 @@ def _identity(options: RunOptions, config: dict[str, Any], file: WorkloadFile | 
     usual = RunOptions()
     replayed = {
         name: getattr(options, name)
-        for name in ("format", "columns", "volumes", "arrivals", "repeat", "until", "at_most")
+        for name in ("format", "columns", "volumes", "arrivals", "start", "repeat", "until", "at_most")
     }
     depends_on |= {name: value for name, value in replayed.items() if value != getattr(usual, name)}
     of_plugins = plugins.used(config, options.format)

@@ -182,3 +182,23 @@ fn jobs_are_played_again() {
     assert_eq!(seen, [(5, 0), (1005, 8), (2005, 16), (3505, 0), (4505, 8), (5505, 16)]);
     assert!(source.notes()[0].contains("played 2 times"), "{:?}", source.notes());
 }
+
+/// A play that begins in the middle has the requests before at its end, at the same addresses.
+#[test]
+fn a_start_turns_the_trace() {
+    let lines = [(0, 'w', 8, 8, 7), (10, 'w', 5000, 8, 7), (20, 'r', 8, 8, 3), (30, 'w', 16, 8, 7)];
+    let playing = |start, repeat| Playing { start, repeat, ..Playing::default() };
+    let mut source = replay(&trace(&lines), &playing(0.5, Repeat::Once)).unwrap();
+    let turned = [(0, 3 * 2048 + 8, 3), (10, 16, 7), (20, 8, 7), (30, 5000, 7)];
+    assert_eq!(all(&mut source), turned);
+    assert_eq!(source.expected_requests(), None, "the format does not say");
+    assert!(source.notes().iter().any(|note| note.contains("began at its request 3")), "{:?}", source.notes());
+    let mut twice = replay(&trace(&lines), &playing(0.5, Repeat::Times(2))).unwrap();
+    let found = all(&mut twice);
+    assert_eq!(found[..4], turned);
+    assert_eq!(found[4..], turned.map(|(time, sector, owner)| (time + 40, sector, owner)));
+    let whole = all(&mut replay(&trace(&lines), &Playing::default()).unwrap());
+    assert_eq!(all(&mut replay(&trace(&lines), &playing(0.2, Repeat::Once)).unwrap()), whole);
+    let pipe = Replay::new(open(&trace(&lines)), true, None, &playing(0.5, Repeat::Once));
+    assert!(pipe.map(|_| ()).unwrap_err().to_string().contains("--start: a pipe is read once; expected a file"));
+}
