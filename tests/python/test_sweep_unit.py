@@ -326,7 +326,8 @@ def test_plot_averages_repetitions(sweep: Sweep) -> None:
     assert (page_line.name, list(page_line.x)) == ("page", [4096.0, 16384.0])
     # 70 % writes of 1000 and of 2000 requests.
     assert list(page_line.y) == [1050.0, 1050.0]
-    assert list(page_line.error_y.array) == [350.0, 350.0]
+    # Student's t of two seeds: 12.7 times their error, 350.
+    assert list(figure.data[0].error_y.array) == pytest.approx([12.706 * 350] * 2, rel=1e-4)
     with pytest.raises(ValueError, match="no figure 'x'"):
         sweep.plot("x")
     with pytest.raises(ValueError, match="no axis 'y'"):

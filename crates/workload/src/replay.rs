@@ -10,8 +10,9 @@
 //!   by one mean gap. Runs with other starts are repeats of one load ([`Playing::start`]).
 //! - **Repetition** ([`Repeat`]): the workload is played again from the start, later by the duration and one mean gap.
 //!
-//! A second volume, compaction, or a start causes a second reading of the trace from the start, because addresses depend on the
-//! sizes of all volumes and on the pieces. A trace of one volume is read once and keeps the recorded addresses.
+//! A second volume, compaction, or a start causes a second reading of the trace from the start, because addresses
+//! depend on the sizes of all volumes and on the pieces. A trace of one volume is read once and keeps the recorded
+//! addresses.
 
 mod jobs;
 mod layout;

@@ -105,9 +105,22 @@ function chosen() {
   return sweep.points.map((point, row) => row).filter(row => fixed.every(([index, value]) => String(sweep.points[row][index]) === value));
 }
 
+/* Quantiles of Student's t at 97.5 %, from one degree of freedom on. */
+const STUDENT = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+  2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042];
+
+/* Points that only differ in the seed, or in the start of a trace, are repeats of one measurement. */
+const areRepeats = () => sweep.axes.every(axis => ["seed", "start"].includes(axis.name) || !isFree(axis) || state["fix:" + axis.name] !== ALL);
+
+/* The mean, and the ends of its bar: the 95 % interval of repeats, else the least and the most. */
 function average(values) {
   if (!values.length) return null;
-  return {mean: values.reduce((sum, value) => sum + value, 0) / values.length, least: Math.min(...values), most: Math.max(...values), n: values.length};
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length, n = values.length;
+  const least = Math.min(...values), most = Math.max(...values);
+  if (least === most || !areRepeats()) return {mean, least, most, n};
+  const squares = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+  const half = Math.sqrt(squares / (n - 1) / n) * (STUDENT[n - 2] || 1.96 + 2.5 / n);
+  return {mean, least: mean - half, most: mean + half, n};
 }
 
 const varies = cell => cell.most > cell.least;
@@ -231,7 +244,7 @@ function drawSweep() {
   byId("answer").textContent = answer(data.figure);
   said.textContent = data.figure.label + (data.figure.label === data.figure.name ? "" : ` (${data.figure.name})`)
     + (data.unit ? `, in ${data.unit}` : "") + (data.best ? `; ★ ${data.figure.better === "high" ? "highest" : "lowest"} of these` : "")
-    + (differs ? (state.kind === "heat" ? "; means" : "; means, with bars from least to most") : averaged ? "; equal in all repetitions" : "");
+    + (differs ? (state.kind === "heat" ? "; means" : areRepeats() ? "; means, with 95 % intervals over the repeats" : "; means, with bars from least to most") : averaged ? "; equal in all repetitions" : "");
   const panels = [];
   data.labels(data.facet).forEach((label, facet) => {
     if (!data.found[facet].flat().some(Boolean)) return;

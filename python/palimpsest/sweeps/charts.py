@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..charts import LIGHT
 from ..distribution import need
+from ..intervals import interval
 from ..metrics import METRICS, is_modelled
 from ..result import Result
 from ..result import figures as figures_of
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 _PREFERRED = ("latency_ns.write.p99", "latency_ns.read.p99", "write_amplification", "throughput.iops")
 _GIVEN = ("schema_version", "seed", "config")
 """Keys of a result that are inputs of the run."""
-_REPEATED = ("seed",)
+_REPEATED = ("seed", "start")
 """Axes that repeat a point without changing the point: averaged, not drawn."""
 
 
@@ -111,6 +112,8 @@ def chart(sweep: FinishedPoints, figure: str | None, x: str | None, colour: str 
             raise ValueError(f"no axis {name!r} in this sweep; expected one of {', '.join(sweep.axes) or 'none'}")
     if x is None:
         raise ValueError("the sweep has no axis to draw over")
+    others = [name for name in sweep.axes if name not in (x, colour) and len(sweep.values(name)) > 1]
+    are_repeats = all(name in _REPEATED for name in others)
     along = axis(sweep, x)
     positions = along["numbers"] or along["labels"]
     plot = go.Figure(
@@ -123,7 +126,7 @@ def chart(sweep: FinishedPoints, figure: str | None, x: str | None, colour: str 
             if value is not None and on_line and axis_text(point.axes.get(x)) in along["labels"]:
                 groups[along["labels"].index(axis_text(point.axes.get(x)))].append(value)
         means = [fmean(group) if group else None for group in groups]
-        ends = [(max(group), min(group)) if len(set(group)) > 1 else None for group in groups]
+        ends = [_ends(group, are_repeats=are_repeats) for group in groups]
         # Without caps, because plotly draws those of a missing bar, too.
         bars = {
             "type": "data", "symmetric": False, "width": 0,
@@ -135,6 +138,16 @@ def chart(sweep: FinishedPoints, figure: str | None, x: str | None, colour: str 
             line_color=LIGHT[slot % len(LIGHT)], error_y=bars if any(ends) else None,
         )  # fmt: skip
     return plot
+
+
+def _ends(group: Sequence[float], *, are_repeats: bool) -> tuple[float, float] | None:
+    """The ends of a bar: of the 95 % interval of repeats, else the most and the least; None for equal values."""
+    if len(set(group)) < 2:
+        return None
+    found = interval(group) if are_repeats else None
+    if found is None or found.low is None or found.high is None:
+        return max(group), min(group)
+    return found.high, found.low
 
 
 def chart_of_fleets(sweep: FinishedPoints, figure: str | None) -> "go.Figure":

@@ -184,7 +184,8 @@ class Sweep(FinishedPoints):
         """A figure over the axis `x`, a line for each value of `colour`, as a plotly chart.
 
         None selects the report's figure and colour, and the axis with most numbers. Points that differ in other axes
-        are averaged, with least and most. Raises ValueError for an unknown figure or axis.
+        are averaged, with 95 % intervals over seeds and starts of a trace, else with least and most. Raises ValueError
+        for an unknown figure or axis.
         """
         from .charts import chart
 
