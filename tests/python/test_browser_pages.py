@@ -73,7 +73,7 @@ def test_a_fit_says_first_what_leans(browser: webdriver.Chrome, tmp_path: Path) 
     page = tmp_path / "index.html"
     page.write_text(outputs.page(made), encoding="utf-8")
     visit(browser, page)
-    answer = browser.find_element(By.CSS_SELECTOR, ".answer").text
+    answer = " ".join(each.text for each in browser.find_elements(By.CSS_SELECTOR, ".answer"))
     assert "Leaning on a bound" in answer
     assert answer.index("ssd.over_provisioning") < answer.index("part.t_read")
     rows = browser.find_elements(By.CSS_SELECTOR, "table.records tr")

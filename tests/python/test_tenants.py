@@ -12,7 +12,7 @@ from palimpsest.result import figures as figures_of
 from palimpsest.sweeps.conditions import conditions
 
 SMALL = ("--ssd", "mga-8k", "--set", "ssd.blocks_per_plane=64", "--precondition", "fill:90%")
-READER = "bs=4k,runtime=10ms,time_based,name=reader,rw=randread"
+READER = "bs=4k,runtime=40ms,time_based,name=reader,rw=randread"
 WRITER = "name=writer,rw=randwrite,iodepth=64"
 
 

@@ -37,6 +37,7 @@ KEPT = {
     ("fair/conditions.py", "; a larger one holds more valid data."): "a unit contains data",
     ("fair/load.py", " hold "): "open blocks take spare blocks",
     ("repeats.py", "steady"): "the name of a key",
+    ("reruns.py", "steady"): "the name of a key",
     ("paper/draw.py", "best"): "a place of a legend in Matplotlib",
     ("reproduce/drawing.py", "agree"): "the name of a column",
     ("reproduce/claims.py", "holds"): "the name of a rule in a paper's TOML",

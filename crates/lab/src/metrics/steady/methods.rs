@@ -15,7 +15,7 @@ const STUDENT: [f64; 3] = [2.040, 2.131, 2.365];
 /// Correlation of neighbours beyond which batches are too short, times the square root of their number.
 const MOST_CORRELATION: f64 = 1.65;
 /// How many times as long as the range an interval holds the figure of a run.
-const OUTLOOK: f64 = 10.0;
+const OUTLOOK: f64 = 30.0;
 /// Requests beyond a percentile that each batch needs.
 const LEAST_BEYOND: f64 = 5.0;
 
