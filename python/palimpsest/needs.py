@@ -15,6 +15,7 @@ from click.core import ParameterSource
 
 from .distribution import need
 from .files import is_file
+from .options import SPREAD
 
 _Values = Mapping[str, Any]
 
@@ -51,6 +52,11 @@ _RUN = (
         "operations",
         lambda values: not (values["seeds"] and isinstance(values["operations"], Path)),
         "a timeline is that of one run; expected slowest:N, or no --seeds",
+    ),
+    Need(
+        "start",
+        lambda values: values["start"] != SPREAD or len(values["seeds"] or ()) > 1,
+        "spread is for the runs of several seeds; expected --seeds 1..5 beside it, or a share such as 20%",
     ),
     _beside("at_most", "until", "it bounds --until, which is not given; expected --until 1% beside it"),
     _beside("operations_window", "operations", "expected with --operations FILE"),

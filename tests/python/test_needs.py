@@ -20,6 +20,7 @@ RUNS = {
     "seed": ("--seeds 1..2 --seed 1", "--seed 1"),
     "interval": ("--interval t", "--interval t --seeds 3,4"),
     "operations": ("--operations o.parquet --seeds 1..2", "--operations o.parquet"),
+    "start": ("--start spread", "--start spread --seeds 1..2"),
     "at_most": ("--at-most 5", "--at-most 5e6 --until 1%"),
     "operations_window": ("--operations-window 1..9", "--operations-window 1..9 --operations o.parquet"),
     "payload": ("--payload none --check", "--payload tag --check"),
