@@ -80,8 +80,7 @@ def test_a_check_on_the_shape_of_a_drive(palimpsest: Command, tmp_path: Path) ->
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="a system that keeps processes on a core")
 @pytest.mark.parametrize("others", [15, pytest.param(40, marks=pytest.mark.long)])
 def test_a_busy_machine_changes_nothing(tmp_path: Path, others: int) -> None:
-    """A call takes a fifth of a second of work: some three seconds beside 15 busy processes on its core, eight beside
-    40."""
+    """A call takes a fifth of a second of work: eight seconds beside 40 busy processes on its core."""
     slow = (
         "        self.calls = getattr(self, 'calls', 0) + 1\n"
         "        end = time.thread_time() + 0.2\n"

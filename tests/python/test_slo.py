@@ -78,7 +78,7 @@ def test_figures_without_times_are_refused_at_count_fidelity() -> None:
 STEADY_DRIVE = (
     "ssd.channels=2", "ssd.blocks_per_plane=16", "part.pages_per_block=16", "ssd.over_provisioning=100%",
 )  # fmt: skip
-STEADY_LOAD = "rw=randrw,bs=4k,norandommap,iodepth=8,n=60000"
+STEADY_LOAD = "rw=randrw,bs=4k,norandommap,iodepth=8,n=100000"
 BEFORE = "fill:100%,random:1x"
 """A drive of 8 MiB, and a load that erases each block many times."""
 
@@ -178,7 +178,7 @@ def file(tmp_path: Path) -> Path:
     path.write_text(
         f'[base]\nssd = "mga-16k"\nworkload = "{STEADY_LOAD}"\nprecondition = "{BEFORE}"\n'
         "ssd.channels = 2\nssd.blocks_per_plane = 16\npart.pages_per_block = 16\n"
-        '[grid]\nftl = ["page", "subpage"]\nssd.over_provisioning = ["100%", "150%"]\n'
+        '[grid]\nftl = ["page", "subpage"]\nssd.over_provisioning = ["100%", "200%"]\n'
         '[report]\nfigure = "latency_ns.read.p999"\nslo = "read.p50<1s"\n'
     )
     return path
