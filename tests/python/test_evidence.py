@@ -224,3 +224,6 @@ def test_a_preset_may_be_trusted_for_kinds_with_every_row_within() -> None:
     assert (whole.status, whole.reason) == (3, "zn540: p99")
     assert whole.text == "zn540 fits in throughput, does not fit in p99, is undecided in p50 and wa"
     assert fitting.presets({"zn540": {"throughput": found["throughput"]}}).status == 0
+    for kinds in ({"zn540": {"p50": found["p50"]}}, {}):
+        undecided = fitting.presets(kinds)
+        assert (undecided.verdict, undecided.status) == ("undecided", 3)

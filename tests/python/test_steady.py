@@ -62,8 +62,9 @@ def test_a_run_goes_on_until_its_figures_are_known() -> None:
         low, high = finding["interval"]
         assert finding["verdict"] == "yes"
         assert (high - low) / (high + low) <= share
+    # Two looks in a row, a quarter of the run apart.
     least = run(40_000, until="20%")
-    assert least["requests"]["write"] >= 40_000
+    assert least["requests"]["write"] >= 50_000
     assert least["until"]["met"] is True
 
 

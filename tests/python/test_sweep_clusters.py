@@ -301,7 +301,7 @@ def test_an_outcome_lost_with_a_worker_is_computed_again(
 
 def test_a_lost_scheduler_is_one_line(file: Path, dask: Cluster, tmp_path: Path) -> None:
     """The last test that uses the cluster, which is gone afterwards."""
-    file.write_text(MIDDLE.replace("n=3e5", "n=1e6") + "[[points]]\nrequests = 500\n")
+    file.write_text(MIDDLE.replace("n=3e5", "n=2e6") + "[[points]]\nrequests = 500\n")
     command: list[str | Path] = [COMMAND, "sweep", file, "--out", tmp_path / "far", *dask.arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         wait_for(lambda: process.poll() is not None or list((tmp_path / "far" / "points").glob("*.json")))

@@ -1,10 +1,12 @@
 //! The end of a run: the workload's own, a number of plays, worn-out blocks, or figures that are known. Ignored: limits
 //! of requests, which the core has.
 
-use super::{CoreError, InputError, Opening, Playing, RunOptions, open, raise, workload};
+use super::prepared::open;
+use super::workload::{self, Opening};
+use super::{CoreError, InputError, RunOptions, raise};
 use palimpsest_lab::config::Resolved;
 use palimpsest_lab::error::Result;
-use palimpsest_lab::host::replay::Repeat;
+use palimpsest_lab::host::replay::{Playing, Repeat};
 use palimpsest_lab::host::request::Source;
 use palimpsest_lab::run::until::Until;
 use pyo3::PyResult;

@@ -15,6 +15,7 @@ mod images;
 mod layers;
 mod plugins;
 mod policies;
+mod prepared;
 mod serve;
 mod states;
 mod tables;
@@ -33,19 +34,17 @@ use palimpsest_lab::ftl::keys::ValueType;
 use palimpsest_lab::host;
 use palimpsest_lab::host::fs::schemes;
 use palimpsest_lab::host::objects;
-use palimpsest_lab::host::replay::{Playing, Volumes};
 use palimpsest_lab::host::request::Source;
-use palimpsest_lab::host::trace::{self, TraceOptions};
+use palimpsest_lab::host::trace;
 use palimpsest_lab::log::streams::CLASSIFIERS;
 use palimpsest_lab::log::victim;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::run::precondition::Precondition;
 use palimpsest_lab::run::{
-    Detail, Fidelity, Load, Options, Outcome, Phase, Progress, Warmup, Window, check_options, check_workload,
-    expect_read, run_from,
+    Detail, Fidelity, Load, Options, Outcome, Phase, Progress, Warmup, Window, check_options, check_workload, run_from,
 };
 use palimpsest_lab::sim::faults::FAULTS;
-use palimpsest_lab::units::parse::parse_ratio;
+use prepared::{Prepared, open};
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
 use pyo3::prelude::*;
 use pyo3::{create_exception, wrap_pyfunction};
@@ -54,7 +53,7 @@ use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use workload::{Opening, describe_io};
+use workload::describe_io;
 
 create_exception!(palimpsest._core, Error, PyException, "Base of every error that a user can cause.");
 create_exception!(palimpsest._core, InputError, Error, "The user's input is wrong (exit status 2).");
@@ -192,43 +191,6 @@ fn core_options(options: &RunOptions) -> PyResult<Options> {
     })
 }
 
-fn trace_options(options: &RunOptions, resolved: &Resolved) -> TraceOptions {
-    // Names are read for file systems only, because others do not use names.
-    let file_names = host::find_layer(&resolved.drive.ftl.name).is_some_and(|entry| entry.is_file_system());
-    TraceOptions {
-        format: options.format.clone(),
-        columns: options.columns.clone(),
-        skip_bad: options.skip_bad,
-        file_names,
-        member: None,
-    }
-}
-
-fn playing(options: &RunOptions, resolved: &Resolved) -> PyResult<Playing> {
-    let arrivals = options.arrivals.as_deref().unwrap_or("recorded");
-    let volumes = options.volumes.as_deref().map_or(Ok(Volumes::OfFormat), Volumes::parse).map_err(raise)?;
-    Ok(Playing {
-        volumes,
-        piece_bytes: resolved.drive.host.piece_bytes,
-        spread: named("--arrivals", arrivals, &[("recorded", false), ("spread", true)])?,
-        start: options.start.as_deref().map_or(Ok(0.0), start_of)?,
-        repeat: endings::repeat(options, resolved)?,
-        drive_bytes: resolved.drive.logical_bytes(),
-        namespaces: resolved.drive.namespaces(),
-    })
-}
-
-/// The share of a trace before its start.
-fn start_of(text: &str) -> PyResult<f64> {
-    match parse_ratio(text) {
-        Ok(share) if share < 1.0 => Ok(share),
-        _ => {
-            let what = "expected a share of the requests below 100%, such as 20%, or spread with --seeds";
-            Err(InputError::new_err(format!("--start {text}: {what}")))
-        }
-    }
-}
-
 /// Reports progress to Python, and checks for signals.
 struct Reporter {
     callback: Option<Py<PyAny>>,
@@ -285,32 +247,16 @@ fn keep_only(source: &mut dyn Source, tenant: Option<u32>) -> palimpsest_lab::er
     if is_kept { Ok(()) } else { Err(CoreError::input("tenant", what)) }
 }
 
-/// Opens the workload of a run, which must read the given options.
-fn open(
-    options: &RunOptions,
-    resolved: &Resolved,
-    opening: &Opening<'_>,
-) -> palimpsest_lab::error::Result<Box<dyn Source>> {
-    let mut source = workload::open(&options.workload, opening)?;
-    expect_read(resolved, source.as_mut())?;
-    workload::expect_volumes(options.volumes.as_deref(), source.as_ref())?;
-    Ok(source)
-}
-
 /// Runs one drive under one workload; returns the result and the data of the charts, both as JSON.
 #[pyfunction]
 fn run(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyResult<(String, String)> {
-    let options = parse_options(options_json)?;
-    let resolved = resolve(&options.ssd, options.ftl.as_deref(), &options.set)?;
-    let core = core_options(&options)?;
-    let trace = trace_options(&options, &resolved);
-    let playing = playing(&options, &resolved)?;
-    let drive_bytes = resolved.drive.logical_bytes();
-    let opening = Opening { drive_bytes, seed: options.seed, trace: &trace, playing: &playing };
+    let prepared = Prepared::parse(options_json)?;
+    let Prepared { options, resolved, core, .. } = &prepared;
+    let opening = prepared.opening();
     let mut reporter = Reporter::new(progress);
     let begin = Instant::now();
     let (outcome, end) = py.detach(|| {
-        let outcome = endings::open_until(&options, &resolved, &opening).and_then(|(mut source, until)| {
+        let outcome = endings::open_until(options, resolved, &opening).and_then(|(mut source, until)| {
             keep_only(source.as_mut(), options.tenant)?;
             let touched = core.touches(source.expected_requests());
             config::check_memory(&resolved.drive, &touched, files::available_memory())?;
@@ -322,7 +268,7 @@ fn run(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyRes
             };
             let endless = endless.as_mut().map(|source| source.as_mut() as _);
             let load = Load { source: source.as_mut(), endless, until };
-            run_from(&resolved, load, &core, &mut |progress| reporter.report_progress(progress), &mut states::Kept)
+            run_from(resolved, load, core, &mut |progress| reporter.report_progress(progress), &mut states::Kept)
         });
         (outcome, Instant::now())
     });
@@ -337,7 +283,7 @@ fn run(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyRes
         (_, Ok(outcome)) => {
             let outcome = policies::checked(outcome)?;
             let measured = end - reporter.measuring_since.unwrap_or(begin);
-            Ok(print(outcome, end - begin, measured, &options))
+            Ok(print(outcome, end - begin, measured, options))
         }
     }
 }
@@ -368,15 +314,10 @@ fn print(mut outcome: Outcome, wall: Duration, measured: Duration, options: &Run
 /// configuration, which is the `config` of a result, as JSON.
 #[pyfunction]
 fn check(py: Python<'_>, options_json: &str) -> PyResult<String> {
-    let options = parse_options(options_json)?;
-    let resolved = resolve(&options.ssd, options.ftl.as_deref(), &options.set)?;
-    let core = core_options(&options)?;
-    check_options(&resolved.drive, &core).map_err(raise)?;
-    let trace = trace_options(&options, &resolved);
-    let playing = playing(&options, &resolved)?;
-    let drive_bytes = resolved.drive.logical_bytes();
-    let opening = Opening { drive_bytes, seed: options.seed, trace: &trace, playing: &playing };
-    let opened = || check_workload(open(&options, &resolved, &opening)?.as_mut(), &core);
+    let prepared = Prepared::parse(options_json)?;
+    let Prepared { options, resolved, core, .. } = &prepared;
+    check_options(&resolved.drive, core).map_err(raise)?;
+    let opened = || check_workload(open(options, resolved, &prepared.opening())?.as_mut(), core);
     py.detach(opened).map_err(raise)?;
     Ok(resolved.to_json().to_string())
 }
@@ -386,15 +327,10 @@ fn check(py: Python<'_>, options_json: &str) -> PyResult<String> {
 /// `text`.
 #[pyfunction]
 fn fit_memory(py: Python<'_>, options_json: &str, memory: u64, most: f64) -> PyResult<String> {
-    let options = parse_options(options_json)?;
-    let resolved = resolve(&options.ssd, options.ftl.as_deref(), &options.set)?;
-    let core = core_options(&options)?;
-    let trace = trace_options(&options, &resolved);
-    let playing = playing(&options, &resolved)?;
-    let drive_bytes = resolved.drive.logical_bytes();
-    let opening = Opening { drive_bytes, seed: options.seed, trace: &trace, playing: &playing };
+    let prepared = Prepared::parse(options_json)?;
+    let Prepared { options, resolved, core, .. } = &prepared;
     let fitted = py.detach(|| {
-        let expected = open(&options, &resolved, &opening)?.expected_requests();
+        let expected = open(options, resolved, &prepared.opening())?.expected_requests();
         let drive = Described { ssd: &options.ssd, ftl: options.ftl.as_deref(), overrides: &options.set };
         config::fit::fit_memory(drive, &core.touches(expected), memory, most, &read_file)
     });

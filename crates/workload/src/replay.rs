@@ -26,7 +26,7 @@ use crate::in_order::Disorder;
 use crate::namespaces::Namespaces;
 use crate::object_figures::Figures;
 use crate::objects;
-use crate::request::{Arrivals, FileNames, Jobs, Request, RequestKind, SECTOR_BYTES, Section, Source};
+use crate::request::{Arrivals, FileNames, Jobs, Locality, Request, RequestKind, SECTOR_BYTES, Section, Source};
 use crate::volume_names::{VolumeName, VolumeNames};
 use layout::Layout;
 use palimpsest_flash::error::{Error, Result};
@@ -361,8 +361,8 @@ impl Source for Replay {
         self.inner.uses_up_addresses()
     }
 
-    fn favours_addresses(&self) -> bool {
-        self.inner.favours_addresses()
+    fn locality(&self) -> Locality {
+        self.inner.locality()
     }
 
     fn can_repeat(&self) -> bool {

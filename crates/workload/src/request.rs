@@ -167,6 +167,17 @@ pub struct Survey {
     pub footprint_bytes: u64,
 }
 
+/// The addresses of a workload's requests in the long run, in the order of how slowly they shape a drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Locality {
+    /// Random, all equally likely.
+    Uniform,
+    /// One after the other, in passes.
+    Sequential,
+    /// Some are more likely than others, or nothing is known.
+    Favoured,
+}
+
 /// A stream of requests in order of arrival: a generator or a trace reader.
 pub trait Source: Send {
     /// The next request, or `None` after the last.
@@ -225,9 +236,9 @@ pub trait Source: Send {
         false
     }
 
-    /// Whether some addresses are more likely than others in the long run.
-    fn favours_addresses(&self) -> bool {
-        true
+    /// The addresses in the long run.
+    fn locality(&self) -> Locality {
+        Locality::Favoured
     }
 
     /// Whether `--repeat` can play the workload again.

@@ -105,10 +105,6 @@ function chosen() {
   return sweep.points.map((point, row) => row).filter(row => fixed.every(([index, value]) => String(sweep.points[row][index]) === value));
 }
 
-/* Quantiles of Student's t at 97.5 %, from one degree of freedom on. */
-const STUDENT = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
-  2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042];
-
 /* Points that only differ in the seed, or in the start of a trace, are repeats of one measurement. */
 const areRepeats = () => sweep.axes.every(axis => ["seed", "start"].includes(axis.name) || !isFree(axis) || state["fix:" + axis.name] !== ALL);
 
@@ -119,7 +115,7 @@ function average(values) {
   const least = Math.min(...values), most = Math.max(...values);
   if (least === most || !areRepeats()) return {mean, least, most, n};
   const squares = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
-  const half = Math.sqrt(squares / (n - 1) / n) * (STUDENT[n - 2] || 1.96 + 2.5 / n);
+  const half = Math.sqrt(squares / (n - 1) / n) * (sweep.student[n - 2] ?? sweep.student.at(-1));
   return {mean, least: mean - half, most: mean + half, n};
 }
 

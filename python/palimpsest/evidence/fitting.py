@@ -121,7 +121,7 @@ def preset(found: Rows) -> Said:
 def presets(drives: Mapping[str, Mapping[str, Said]]) -> Said:
     """The verdict on all presets, from those on the kinds of figures of each: which figures may be trusted."""
     if not drives:
-        return Said(UNDECIDED, "undecided: no row was judged", "no row was judged")
+        return Said(UNDECIDED, "undecided: no row was judged", "no row was judged", CAUTION)
     said, wrong = [], []
     for drive, kinds in drives.items():
         parts = []
@@ -131,4 +131,8 @@ def presets(drives: Mapping[str, Mapping[str, Said]]) -> Said:
             wrong += [f"{drive}: {listed(named)}"] if named and verdict == DOES_NOT else []
         said.append(f"{drive} {', '.join(parts)}")
     text = ". ".join(said)
-    return Said(DOES_NOT if wrong else FITS, text, "; ".join(wrong) or None, CAUTION if wrong else 0)
+    if wrong:
+        return Said(DOES_NOT, text, "; ".join(wrong), CAUTION)
+    if not any(each.verdict == FITS for kinds in drives.values() for each in kinds.values()):
+        return Said(UNDECIDED, text, "no row was predicted", CAUTION)
+    return Said(FITS, text)

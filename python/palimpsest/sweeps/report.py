@@ -7,6 +7,7 @@ from typing import Any
 from .. import fair
 from .. import page as shell
 from ..charts.common import Specification
+from ..intervals import t_quantile
 from ..metrics import best, is_silenced, metric_of, unit
 from ..page import Section, details, escape, row, table
 from ..result import flatten
@@ -21,6 +22,7 @@ from .values import axis_text, named_axes
 MOST_NUMBERS = 2_000_000
 """Most numbers of a page; the page of a larger sweep has fewer figures, the table in sweep.parquet has all."""
 MOST_ROWS = 2_000
+MOST_REPEATS = 100
 MOST_NOTES = 50
 FRAGMENT_ROWS = 30
 
@@ -103,6 +105,8 @@ def _data(sweep: FinishedPoints) -> dict[str, Any]:
             | {"better": metric_of(name).better}
             for name, values in kept.items()
         ],
+        # By repeats, from two on.
+        "student": [t_quantile(repeats - 1) for repeats in range(2, MOST_REPEATS + 1)],
         "shown": charts.first_shown(sweep),
         "slo": None if (found := frontier(sweep)) is None else found.to_dict(),
     }

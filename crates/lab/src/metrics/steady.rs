@@ -3,7 +3,8 @@
 //! Windows of equal time divide the measurement, or of equal numbers of requests if the run has no time. Three
 //! methods of the field judge them:
 //! - *Run-in*: MSER-5 (White, Cobb and Spratt, Winter Simulation Conference 2000) finds the windows at the start whose
-//!   removal lowers the error of the mean most. A run-in longer than half of the run has not ended.
+//!   removal lowers the error of the mean most. What it removes must change the figure, because it also finds chance; a
+//!   run-in longer than half of the run has not ended if the whole run is uneven.
 //! - *Rounds*: the rest, in five rounds of equal time, obeys SNIA's criterion (Solid State Storage Performance Test
 //!   Specification 2.0, "steady state"): no round leaves a range of 20 % of their mean, and the line through them rises
 //!   or falls by at most 10 %. The two halves must differ by less than 2 %, or than chance explains, because a slow
@@ -13,15 +14,17 @@
 //!   the batches have one value each.
 //!
 //! All of them see only the part of the load that the run reached. A load has shaped the drive once collection has
-//! erased each block three times (60 times if the writes favour some addresses), and the load has written three times
-//! the bytes of its range. A run with writes that did less is *unknown*, however even.
+//! erased each block three times (60 times if the writes favour some addresses, or are sequential and collection still
+//! copies data), and the load has written three times the bytes of its range. A run with writes that did less is
+//! *unknown*, however even.
 //! Ignored: slower processes, such as wear and the ageing of data.
 
 mod methods;
 
 use super::tail::Tail;
-use methods::{Figure, Rounds, interval, mser5, slow_change};
+use methods::{Figure, Percentile, Rounds, interval, mser5, slow_change};
 use palimpsest_flash::units::Nanos;
+use palimpsest_workload::request::Locality;
 use serde::Serialize;
 use std::ops::Range;
 
@@ -34,10 +37,14 @@ const LEAST_WINDOWS: usize = 40;
 const MOST_HALF: f64 = 0.10;
 /// The change of a value by the run-in that counts, as a share of the value.
 const MOST_SHIFT: f64 = 0.02;
+/// Most requests that count as independent for the place of a percentile, because long queues come and go together.
+const MOST_INDEPENDENT: f64 = 1e4;
 /// Passes over all blocks, and over the range of the load, after which the load has shaped the drive. Collection takes
-/// longer to separate favoured addresses from the others.
+/// longer to separate favoured addresses from the others, and to replace random data by sequential data.
 const LEAST_PASSES: f64 = 3.0;
-const LEAST_PASSES_SKEWED: f64 = 60.0;
+const LEAST_PASSES_SLOW: f64 = 60.0;
+/// Programs of collection, as a share of all, by which sequential writes have not yet replaced data in another order.
+const LEAST_COPIES: f64 = 0.01;
 /// Passes of a load that uses up its addresses: the share that is the begin of a pass, and the whole.
 const BEGIN_OF_PASS: f64 = 0.02;
 const LEAST_USED_UP: f64 = 1.0;
@@ -83,16 +90,19 @@ pub struct Latencies<'a> {
 }
 
 /// What collection did in the measurement.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct Collected {
     /// Blocks erased, of so many.
     pub erases: u64,
     pub blocks: u64,
+    /// Programs of pages, and those that copied data.
+    pub programs: u64,
+    pub copies: u64,
     /// Bytes that the load wrote since preconditioning, within a range of so many.
     pub written: u64,
     pub span: u64,
-    /// The writes favour some of the addresses with data.
-    pub skewed: bool,
+    /// The addresses of the writes, among those with data.
+    pub locality: Locality,
     /// Bytes measured, of so many in the range of the load, if its requests change during a pass over the range.
     pub used_up: Option<(u64, u64)>,
     /// Requests measured.
@@ -119,9 +129,9 @@ pub struct Finding {
     pub interval: Option<[f64; 2]>,
     /// Independent events behind the figure.
     pub events: Events,
-    /// Windows of the run-in, which the interval leaves out.
+    /// Windows of the run-in, which the interval leaves out; `None`: it has not ended.
     #[serde(skip)]
-    run_in: usize,
+    run_in: Option<usize>,
 }
 
 /// Numbers of independent events.
@@ -209,8 +219,8 @@ pub fn judge(samples: &[Sample<'_>], window: Nanos, collected: Collected) -> Ste
         run_in: None,
         needs_requests: None,
     };
-    if judged.first.is_some() {
-        let windows = steady.findings().map(|finding| finding.run_in).max().unwrap_or_default();
+    let run_ins: Option<Vec<usize>> = steady.findings().map(|finding| finding.run_in).collect();
+    if let Some(windows) = run_ins.map(|run_ins| run_ins.into_iter().max().unwrap_or_default()) {
         let requests = samples[..windows].iter().map(|sample| sample.requests).sum();
         steady.run_in = Some(RunIn { ns: windows as Nanos * window, requests });
     }
@@ -262,7 +272,7 @@ struct Judged<'a> {
     collected: Collected,
     /// The host wrote.
     wrote: bool,
-    /// The first window after the run-in; `None`: it has not ended.
+    /// The first window after the run-in by MSER-5; `None`: it is in the second half, by a long run-in or by chance.
     first: Option<usize>,
 }
 
@@ -273,7 +283,7 @@ impl Judged<'_> {
             let requests = self.samples[range].iter().map(|sample| sample.requests).sum::<u64>();
             (time > 0.0).then(|| (requests as f64 / time, requests))
         };
-        (self.window > 0).then(|| self.find(&Figure { of: &of, beyond: None }))
+        (self.window > 0).then(|| self.find(&Figure { of: &of, percentile: None }))
     }
 
     fn mean(&self, kinds: &[usize]) -> Option<Finding> {
@@ -284,20 +294,27 @@ impl Judged<'_> {
             (count > 0).then(|| (all().map(|kind| kind.sum as f64).sum::<f64>() / count as f64, count))
         };
         of(0..self.samples.len())?;
-        Some(self.find(&Figure { of: &of, beyond: None }))
+        Some(self.find(&Figure { of: &of, percentile: None }))
     }
 
     fn percentile(&self, kinds: &[usize], share: f64) -> Option<Finding> {
-        let of = |range: Range<usize>| {
+        let all = |range: Range<usize>| {
             let mut all = Tail::default();
             for sample in &self.samples[range] {
                 kinds.iter().for_each(|&kind| all.merge(sample.kinds[kind].tail));
             }
-            let parts = (share * 1000.0).round() as u64;
-            (all.count() > 0).then(|| (all.percentile_of(parts, 1000) as f64, all.count()))
+            all
         };
-        of(0..self.samples.len())?;
-        Some(self.find(&Figure { of: &of, beyond: Some(1.0 - share) }))
+        let at = |all: &Tail, beyond: f64| all.percentile_of(100_000 - (beyond * 1e5).round() as u64, 100_000) as f64;
+        let beyond = 1.0 - share;
+        let of = |range: Range<usize>| {
+            let all = all(range);
+            (all.count() > 0).then(|| (at(&all, beyond), all.count()))
+        };
+        let whole = all(0..self.samples.len());
+        let error = (share * beyond / MOST_INDEPENDENT).sqrt();
+        let near = (whole.count() > 0).then(|| [error, -error].map(|error| at(&whole, beyond + error)))?;
+        Some(self.find(&Figure { of: &of, percentile: Some(Percentile { beyond, near }) }))
     }
 
     fn amplification(&self) -> Option<Finding> {
@@ -307,7 +324,7 @@ impl Judged<'_> {
             (host > 0).then(|| (data as f64 / host as f64, host))
         };
         of(0..self.samples.len())?;
-        Some(self.find(&Figure { of: &of, beyond: None }))
+        Some(self.find(&Figure { of: &of, percentile: None }))
     }
 
     /// Passes of collection over all blocks.
@@ -315,9 +332,21 @@ impl Judged<'_> {
         self.collected.erases as f64 / self.collected.blocks.max(1) as f64
     }
 
+    /// Why the load shapes the drive slowly, if it does.
+    fn slow(&self) -> Option<&'static str> {
+        let Collected { programs, copies, locality, .. } = self.collected;
+        match locality {
+            Locality::Favoured => Some("the writes favour some addresses"),
+            Locality::Sequential if copies as f64 > LEAST_COPIES * programs as f64 => {
+                Some("sequential writes leave the order of older data for long")
+            }
+            _ => None,
+        }
+    }
+
     /// Passes of collection that shape the drive.
     fn least_collections(&self) -> f64 {
-        if self.collected.skewed { LEAST_PASSES_SKEWED } else { LEAST_PASSES }
+        if self.slow().is_some() { LEAST_PASSES_SLOW } else { LEAST_PASSES }
     }
 
     /// Passes of the load over the range that it writes.
@@ -332,7 +361,7 @@ impl Judged<'_> {
 
     fn find(&self, figure: &Figure<'_>) -> Finding {
         let events = Events { batches: 0, erases: self.collected.erases };
-        let mut finding = Finding { verdict: Verdict::Yes, reason: None, interval: None, events, run_in: 0 };
+        let mut finding = Finding { verdict: Verdict::Yes, reason: None, interval: None, events, run_in: Some(0) };
         if let Some((verdict, reason)) = self.doubt(figure, &mut finding) {
             (finding.verdict, finding.reason) = (verdict, Some(reason));
         }
@@ -344,20 +373,24 @@ impl Judged<'_> {
         if self.samples.len() < LEAST_WINDOWS {
             return Some((Verdict::Unknown, format!("{} requests are too few", self.collected.requests)));
         }
-        let Some(first) = self.first else {
-            return Some((Verdict::No, "the run-in takes more than half of the run".into()));
-        };
         let all = self.samples.len();
-        let mut found = match interval(figure, first..all) {
-            Ok(found) => found,
-            Err(reason) => return Some((Verdict::Unknown, reason)),
-        };
         // A missing value must not pass for the absence of doubt.
         let gap = || Some((Verdict::Unknown, "some time of the run has no requests".to_string()));
         let Some((whole, _)) = (figure.of)(0..all) else { return gap() };
+        let first = self.first.unwrap_or_default();
+        let mut found = match interval(figure, first..all) {
+            Ok(found) => found,
+            Err(_) if self.first.is_none() && is_uneven(figure, 0..all) => {
+                finding.run_in = None;
+                return Some((Verdict::No, "the run-in takes more than half of the run".into()));
+            }
+            Err(reason) => return Some((Verdict::Unknown, reason)),
+        };
         let shift = (whole - found.value).abs();
+        let mut run_in = 0;
         if shift > 2.0 * found.half {
-            finding.run_in = first;
+            run_in = first;
+            finding.run_in = Some(first);
         } else if first > 0 {
             // MSER-5 also finds chance: what it leaves out must change the figure.
             found = match interval(figure, 0..all) {
@@ -366,13 +399,16 @@ impl Judged<'_> {
             };
         }
         if self.wrote {
-            let change = slow_change(figure, finding.run_in..all, found.half, self.collected.skewed);
+            let change = slow_change(figure, run_in..all, found.half, self.slow().is_some());
             let Some(change) = change else { return gap() };
             found.half += change;
         }
-        finding.interval = Some([found.value - found.half, found.value + found.half]);
+        // The printed figure is that of the whole run.
+        let [least, most] = figure.percentile.as_ref().map_or([whole; 2], |percentile| percentile.near);
+        let [low, high] = [(found.value - found.half).max(0.0).min(least), (found.value + found.half).max(most)];
+        finding.interval = Some([low, high]);
         finding.events.batches = found.batches;
-        let Some(rounds) = Rounds::of(figure, finding.run_in..all) else { return gap() };
+        let Some(rounds) = Rounds::of(figure, run_in..all) else { return gap() };
         // The limits of noise are three standard errors of the line, and five of a round.
         if rounds.slope.abs() > MOST_SLOPE {
             let way = if rounds.slope > 0.0 { "rises" } else { "falls" };
@@ -384,8 +420,8 @@ impl Judged<'_> {
             return Some((verdict, format!("its five rounds differ by {}", percent(rounds.range))));
         }
         // The halves differ by twice the error of the whole; three of these errors are about three half intervals.
-        let middle = (finding.run_in + all) / 2;
-        let Some((before, _)) = (figure.of)(finding.run_in..middle) else { return gap() };
+        let middle = (run_in + all) / 2;
+        let Some((before, _)) = (figure.of)(run_in..middle) else { return gap() };
         let Some((after, _)) = (figure.of)(middle..all) else { return gap() };
         let drift = if after == before { 0.0 } else { (after - before) / found.value };
         if drift.abs() > MOST_SHIFT && drift.abs() > 3.0 * found.share() {
@@ -396,19 +432,19 @@ impl Judged<'_> {
         if !found.share().is_finite() {
             return Some((Verdict::Unknown, "it is 0 in a part of the run".into()));
         }
-        if found.share() > MOST_HALF {
-            return Some((Verdict::Unknown, format!("the interval is ±{} wide", percent(found.share()))));
-        }
-        if finding.run_in > 0 && shift > MOST_SHIFT * found.value {
+        if run_in > 0 && shift > MOST_SHIFT * found.value {
             let share = percent(shift / found.value);
             return Some((Verdict::No, format!("the run-in, which is part of the run, moves it by {share}")));
+        }
+        if let Some(half) = finding.half().filter(|half| *half > MOST_HALF) {
+            return Some((Verdict::Unknown, format!("the interval is ±{} wide", percent(half))));
         }
         self.unreached().map(|what| (Verdict::Unknown, what))
     }
 
     /// The first limit that the load and its collection have not reached.
     fn unreached(&self) -> Option<String> {
-        let Collected { erases, blocks, written, span, used_up, skewed, .. } = self.collected;
+        let Collected { erases, blocks, written, span, used_up, .. } = self.collected;
         if let Some((passed, range)) = used_up.filter(|_| (BEGIN_OF_PASS..LEAST_USED_UP).contains(&self.passes())) {
             return Some(format!(
                 "random requests have used {} of {} of addresses, and become smaller and neighbours of each other \
@@ -418,7 +454,7 @@ impl Judged<'_> {
             ));
         }
         if self.wrote && self.collections() < self.least_collections() {
-            let why = if skewed { ", because the writes favour some addresses" } else { "" };
+            let why = self.slow().map_or(String::new(), |why| format!(", because {why}"));
             let times = self.least_collections();
             let share = self.collections();
             return Some(format!("{erases} erases are {share:.2} of each of {blocks} blocks; expected {times}{why}"));
@@ -471,6 +507,11 @@ pub(crate) fn about(bytes: u64) -> String {
 fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent < 10.0 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+}
+
+/// True if the five rounds of a range differ by more than SNIA's criterion.
+fn is_uneven(figure: &Figure<'_>, range: Range<usize>) -> bool {
+    Rounds::of(figure, range).is_none_or(|rounds| rounds.range > MOST_RANGE)
 }
 
 /// The first window after the run-in by MSER-5: of the requests completed, of their mean latency, and of the bytes

@@ -40,7 +40,7 @@ use palimpsest_sim::drive::read_ahead::ReadAheadFigures;
 use palimpsest_sim::drive::{Drive, Outside};
 use palimpsest_sim::faults::{self, Power, Start};
 use palimpsest_sim::shadow::Shadow;
-use palimpsest_workload::request::{Arrivals, Due, Request, Source};
+use palimpsest_workload::request::{Arrivals, Due, Locality, Request, Source};
 use palimpsest_workload::settings::Acknowledge;
 use power::ShadowVerifier;
 use std::sync::Arc;
@@ -83,8 +83,7 @@ pub(super) struct Baseline {
 struct Traits {
     /// They change during a pass over the addresses.
     use_up_addresses: bool,
-    /// Some addresses are more likely than others.
-    favour_addresses: bool,
+    locality: Locality,
 }
 
 /// The part of the load before the measurement.
@@ -172,7 +171,7 @@ impl<'a> Session<'a> {
             config,
             options,
             // Of a program's requests nothing is known.
-            traits: Traits { use_up_addresses: false, favour_addresses: true },
+            traits: Traits { use_up_addresses: false, locality: Locality::Favoured },
             lead: Lead::default(),
             worn_out: None,
         })
@@ -252,8 +251,7 @@ impl<'a> Session<'a> {
         self.start_timing()?;
         self.lead.run_in = self.run_in(endless)?;
         self.start_faults();
-        self.traits =
-            Traits { use_up_addresses: source.uses_up_addresses(), favour_addresses: source.favours_addresses() };
+        self.traits = Traits { use_up_addresses: source.uses_up_addresses(), locality: source.locality() };
         self.recorder.volumes = source.has_volumes().then(VolumeRecorder::default);
         self.recorder.jobs = JobRecorder::new(&source.sections());
         self.name_tenants(source)?;
@@ -549,10 +547,11 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// True if the writes favour some of the addresses with data.
-    fn is_skewed(&self) -> bool {
+    /// The addresses of the writes among those with data.
+    fn locality(&self) -> Locality {
         let data = self.tally.precondition_bytes.min(self.config.logical_bytes());
-        self.traits.favour_addresses || (self.tally.span_bytes() as f64) < MOST_OF_DATA * data as f64
+        let is_part = (self.tally.span_bytes() as f64) < MOST_OF_DATA * data as f64;
+        if is_part { Locality::Favoured } else { self.traits.locality }
     }
 
     /// The evidence for the figures of the measurement so far.
@@ -561,12 +560,16 @@ impl<'a> Session<'a> {
             (_, Fidelity::Timed) => self.recorder.samples(),
             (curve, Fidelity::Count) => (curve.as_ref().map_or_else(Vec::new, Curve::samples), 0),
         };
+        let planned = self.planned();
+        let before = self.baseline.io.programs;
         let collected = Collected {
-            erases: self.planned().erases - self.baseline.io.erases,
+            erases: planned.erases - self.baseline.io.erases,
             blocks: u64::from(self.config.geometry.blocks()),
+            programs: planned.programs - before.iter().sum::<u64>(),
+            copies: planned.gc_programs - before[Cause::Gc as usize] - before[Cause::Merge as usize],
             written: self.tally.bytes_since_precondition(),
             span: self.tally.span_bytes(),
-            skewed: self.is_skewed(),
+            locality: self.locality(),
             used_up: self.traits.use_up_addresses.then(|| self.tally.passed()),
             requests: self.tally.requests.all(),
         };

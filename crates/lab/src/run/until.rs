@@ -1,8 +1,9 @@
 //! A run that goes on until its figures are known: `--until 1%`, `--until p99:5%`.
 //!
 //! The run is judged (`metrics::steady`) after numbers of requests that grow by a quarter, because each look at a
-//! figure is another chance to end too early. The run ends when each asked figure is that of a steady drive, and half
-//! of its interval is at most the asked share; at the latest after the requests or the simulated time of `--at-most`.
+//! figure is another chance to end too early. The run ends when at two looks in a row each asked figure is that of a
+//! steady drive, and half of its interval is at most the asked share; at the latest after the requests or the simulated
+//! time of `--at-most`.
 //! Ignored: the time that the host waits.
 
 use crate::metrics::steady::{Ended, JUDGED, Steady, Verdict};
@@ -34,6 +35,8 @@ pub struct Until {
     most_time: Option<Nanos>,
     /// The run has at least this many requests.
     least: u64,
+    /// The last look met the targets.
+    met: bool,
 }
 
 impl Until {
@@ -67,7 +70,7 @@ impl Until {
         let (requests, most_time) = at_most.map_or(Ok((None, None)), parse_most)?;
         let most_requests = requests.unwrap_or(if most_time.is_some() { u64::MAX } else { MOST_REQUESTS });
         let least = least.min(most_requests);
-        Ok(Until { text: text.to_owned(), targets, usual, most_requests, most_time, least })
+        Ok(Until { text: text.to_owned(), targets, usual, most_requests, most_time, least, met: false })
     }
 
     /// The end of a counted run, which has no time and judges write amplification alone.
@@ -111,9 +114,10 @@ impl Until {
         self.most_time.is_some_and(|most| time >= most)
     }
 
-    /// True if each asked figure is known as well as asked.
-    pub fn is_met(&self, steady: &Steady) -> bool {
-        self.missing(steady).is_none()
+    /// A look at the figures; true if each asked figure is known as well as asked, and was at the last look.
+    pub fn look(&mut self, steady: &Steady) -> bool {
+        let is_met = self.missing(steady).is_none();
+        std::mem::replace(&mut self.met, is_met) && is_met
     }
 
     /// The first asked figure that is not known as well as asked, and why.
@@ -132,7 +136,7 @@ impl Until {
 
     /// How the run ended.
     pub fn ended(&self, steady: &Steady) -> Ended {
-        Ended { asked: self.text.clone(), met: self.is_met(steady) }
+        Ended { asked: self.text.clone(), met: self.missing(steady).is_none() }
     }
 
     /// The sentence of a run that ended without the asked intervals.

@@ -15,7 +15,7 @@ use super::region::{Region, Room};
 use super::spec::{FioSpec, direction};
 use super::tausworthe::Tausworthe;
 use super::values::{HandleChoice, PlacedRange};
-use crate::request::{Arrivals, Command, Directives, Extent, Request, RequestKind, SECTOR_BYTES, Source};
+use crate::request::{Arrivals, Command, Directives, Extent, Locality, Request, RequestKind, SECTOR_BYTES, Source};
 use palimpsest_flash::error::Result;
 use palimpsest_flash::rng::{Rng, mix};
 use palimpsest_flash::units::Nanos;
@@ -49,8 +49,7 @@ pub struct FioSource {
     bytes_left: u64,
     issued: u64,
     expected: Option<u64>,
-    /// Some addresses are more likely than others.
-    favours: bool,
+    locality: Locality,
     kind_rng: Rng,
     address_rng: Rng,
     size_rng: Rng,
@@ -229,7 +228,12 @@ impl FioSource {
         };
         Ok(FioSource {
             region,
-            favours: files.is_some() || spec.pattern.random && spec.distribution != Distribution::Random,
+            locality: match spec.distribution {
+                _ if files.is_some() => Locality::Favoured,
+                _ if !spec.pattern.random => Locality::Sequential,
+                Distribution::Random => Locality::Uniform,
+                _ => Locality::Favoured,
+            },
             files: files.map(|files| {
                 let layouts = match &spec.groups[..] {
                     [] => vec![Layout::new(&files, spec.open_files, seed)],
@@ -497,8 +501,8 @@ impl Source for FioSource {
         self.expected
     }
 
-    fn favours_addresses(&self) -> bool {
-        self.favours
+    fn locality(&self) -> Locality {
+        self.locality
     }
 
     fn uses_up_addresses(&self) -> bool {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::metrics::steady::{Collected, Verdict, judge};
+use palimpsest_workload::request::Locality;
 
 #[test]
 fn points_are_few_and_even_whatever_is_expected() {
@@ -41,7 +42,17 @@ fn points_judge_write_amplification() {
         }
         let windows = curve.samples();
         assert_eq!(windows.len() as u64, requests / curve.interval);
-        let load = Collected { erases: 40, blocks: 10, written: requests, span: 100, requests, ..Collected::default() };
+        let load = Collected {
+            erases: 40,
+            blocks: 10,
+            programs: programmed(requests),
+            copies: programmed(requests) - requests,
+            written: requests,
+            span: 100,
+            locality: Locality::Uniform,
+            used_up: None,
+            requests,
+        };
         let steady = judge(&windows, 0, load);
         assert_eq!((&steady.iops, &steady.mean), (&None, &None));
         assert_eq!(steady.wa.expect("the host wrote").verdict, verdict);

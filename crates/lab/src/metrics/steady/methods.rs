@@ -22,8 +22,14 @@ const LEAST_BEYOND: f64 = 5.0;
 /// A figure of a range of windows: its value and the number of requests behind it.
 pub(super) struct Figure<'a> {
     pub(super) of: &'a dyn Fn(Range<usize>) -> Option<(f64, u64)>,
-    /// The share of requests beyond a percentile.
-    pub(super) beyond: Option<f64>,
+    /// The figure is a percentile.
+    pub(super) percentile: Option<Percentile>,
+}
+
+/// A percentile: the share of requests beyond it, and its least and most values if this share is uncertain.
+pub(super) struct Percentile {
+    pub(super) beyond: f64,
+    pub(super) near: [f64; 2],
 }
 
 /// The first value after the run-in by MSER-5; `None` if it is not in the first half.
@@ -98,7 +104,12 @@ pub(super) fn slow_change(figure: &Figure<'_>, range: Range<usize>, half: f64, e
     let middle = |sixths: f64| range.start as f64 + range.len() as f64 * sixths / 6.0;
     // The error of a difference of thirds is the square root of six times that of the whole.
     let chance = 6.0_f64.sqrt() * half / 2.0;
-    let change = if expected { change.abs() + chance } else { (change * change - chance * chance).max(0.0).sqrt() };
+    // Rare requests depend on each other for longer than batches show.
+    let change = match figure.percentile {
+        _ if expected => change.abs() + chance,
+        Some(_) => change.abs(),
+        None => (change * change - chance * chance).max(0.0).sqrt(),
+    };
     let rate = change / libm::log(middle(5.0) / middle(1.0));
     Some(rate * libm::log(OUTLOOK))
 }
@@ -112,7 +123,7 @@ pub(super) fn interval(figure: &Figure<'_>, range: Range<usize>) -> Result<Inter
     let (value, requests) = (figure.of)(range.clone()).ok_or_else(nothing)?;
     let mut reason = nothing();
     for (number, student) in BATCHES.into_iter().zip(STUDENT) {
-        if let Some(beyond) = figure.beyond
+        if let Some(Percentile { beyond, .. }) = &figure.percentile
             && (requests as f64 * beyond) < LEAST_BEYOND * number as f64
         {
             reason = format!("{requests} requests are too few for it");
@@ -137,7 +148,7 @@ pub(super) fn interval(figure: &Figure<'_>, range: Range<usize>) -> Result<Inter
         }
         let inflated = (1.0 + correlation.clamp(0.0, 0.9)) / (1.0 - correlation.clamp(0.0, 0.9));
         let error = (squares / (count - 1.0) / count * inflated).sqrt();
-        let width = if figure.beyond.is_some() { Tail::half_bucket(value as u64) as f64 } else { 0.0 };
+        let width = if figure.percentile.is_some() { Tail::half_bucket(value as u64) as f64 } else { 0.0 };
         return Ok(Interval { value, half: student * error + width, batches: number as u64 });
     }
     Err(reason)

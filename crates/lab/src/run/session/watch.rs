@@ -146,11 +146,13 @@ impl Session<'_> {
         let Some(until) = &self.watch.until else { return };
         let is_late = until.is_late(self.drive.engine.now() - self.baseline.time);
         let is_due = done >= self.watch.next_look;
-        let known = is_late || is_due && until.is_met(&self.steady());
-        if is_due {
-            self.watch.next_look = Until::next(done);
+        self.watch.known |= is_late;
+        if !is_due {
+            return;
         }
-        self.watch.known |= known;
+        self.watch.next_look = Until::next(done);
+        let steady = self.steady();
+        self.watch.known |= self.watch.until.as_mut().is_some_and(|until| until.look(&steady));
     }
 
     /// Takes a snapshot of every block, if the run has snapshots.

@@ -15,7 +15,7 @@
 //! to milliseconds.
 
 use super::super::spec::{self, Rate, Target, direction};
-use crate::request::RequestKind;
+use crate::request::{FoundDepth, RequestKind};
 use palimpsest_flash::units::Nanos;
 
 const SECOND: u128 = 1_000_000_000;
@@ -54,6 +54,18 @@ pub struct Search {
 }
 
 impl Search {
+    /// What the searches of a section's copies found; `None` without copies.
+    pub fn found(copies: &[Search]) -> Option<FoundDepth> {
+        let Target { time, window, share, .. } = copies.first()?.target;
+        Some(FoundDepth {
+            longest: time,
+            window,
+            share,
+            depths: copies.iter().map(|search| search.depth).collect(),
+            met: copies.iter().all(|search| search.met),
+        })
+    }
+
     /// A search up to the depth `limit` that begins at `begin`.
     pub fn new(target: Target, limit: u32, begin: Nanos) -> Search {
         Search {

@@ -27,7 +27,7 @@ use super::super::source::FioSource;
 use super::super::spec::{FioSpec, Flow, Order, Refill, Think};
 use super::super::zoned::{JobZones, ZoneHost};
 use super::pace::{Floor, Search};
-use crate::request::{Arrivals, Command, Due, FoundDepth, Jobs, Request, RequestKind, SECTOR_BYTES, Section, Source};
+use crate::request::{Arrivals, Command, Due, Jobs, Locality, Request, RequestKind, SECTOR_BYTES, Section, Source};
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::Nanos;
@@ -518,10 +518,10 @@ impl Source for JobsSource {
         false
     }
 
-    fn favours_addresses(&self) -> bool {
-        let mut sources = self.phases.iter().flat_map(|phase| &phase.jobs).map(|job| &job.source);
-        let Some(first) = sources.next() else { return false };
-        first.favours_addresses() || sources.any(|other| other.favours_addresses() || other.region() != first.region())
+    fn locality(&self) -> Locality {
+        let sources = || self.phases.iter().flat_map(|phase| &phase.jobs).map(|job| &job.source);
+        let is_shared = sources().all(|source| Some(source.region()) == sources().next().map(FioSource::region));
+        if is_shared { sources().map(Source::locality).max().unwrap_or(Locality::Uniform) } else { Locality::Favoured }
     }
 
     fn uses_up_addresses(&self) -> bool {
@@ -539,14 +539,7 @@ impl Source for JobsSource {
         let mut outcomes = self.outcomes();
         let of = |(name, copies): &(String, u32)| {
             let searches: Vec<Search> = outcomes.by_ref().take(*copies as usize).filter_map(|end| end.search).collect();
-            let depth = searches.first().map(|Search { target, .. }| FoundDepth {
-                longest: target.time,
-                window: target.window,
-                share: target.share,
-                depths: searches.iter().map(|search| search.depth).collect(),
-                met: searches.iter().all(|search| search.met),
-            });
-            Section { name: name.clone(), copies: *copies, depth }
+            Section { name: name.clone(), copies: *copies, depth: Search::found(&searches) }
         };
         self.sections.iter().map(of).collect()
     }
