@@ -219,6 +219,7 @@ pub fn judge(samples: &[Sample<'_>], window: Nanos, collected: Collected) -> Ste
         run_in: None,
         needs_requests: None,
     };
+    steady.doubt_the_rest();
     let run_ins: Option<Vec<usize>> = steady.findings().map(|finding| finding.run_in).collect();
     if let Some(windows) = run_ins.map(|run_ins| run_ins.into_iter().max().unwrap_or_default()) {
         let requests = samples[..windows].iter().map(|sample| sample.requests).sum();
@@ -234,6 +235,23 @@ impl Steady {
         [self.iops.as_ref(), self.mean.as_ref(), self.p50.as_ref(), self.p99.as_ref(), self.wa.as_ref()]
             .into_iter()
             .flatten()
+    }
+
+    /// No figure is known of a drive whose throughput, mean time or write amplification is not steady.
+    fn doubt_the_rest(&mut self) {
+        let drive = [("throughput", &self.iops), ("the mean time", &self.mean), ("write amplification", &self.wa)];
+        let moving = drive.into_iter().find_map(|(name, finding)| {
+            let finding = finding.as_ref().filter(|finding| finding.verdict == Verdict::No)?;
+            Some(format!("{name} is not steady: {}", finding.reason.as_deref().unwrap_or_default()))
+        });
+        let Some(reason) = moving else { return };
+        let all = [&mut self.iops, &mut self.mean, &mut self.p50, &mut self.p99, &mut self.p999, &mut self.wa];
+        let of_kinds = [&mut self.read, &mut self.write].into_iter().flatten();
+        let of_kinds = of_kinds.flat_map(|of| [&mut of.mean, &mut of.p50, &mut of.p99, &mut of.p999]);
+        for finding in all.into_iter().flatten().chain(of_kinds).filter(|finding| finding.verdict == Verdict::Yes) {
+            finding.verdict = Verdict::Unknown;
+            finding.reason = Some(reason.clone());
+        }
     }
 
     /// The evidence for the figure `name`, one of [`JUDGED`]; `None`: nothing of its kind was measured.
