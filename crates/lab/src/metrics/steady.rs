@@ -242,7 +242,7 @@ impl Steady {
         let drive = [("throughput", &self.iops), ("the mean time", &self.mean), ("write amplification", &self.wa)];
         let moving = drive.into_iter().find_map(|(name, finding)| {
             let finding = finding.as_ref().filter(|finding| finding.verdict == Verdict::No)?;
-            Some(format!("{name} is not steady: {}", finding.reason.as_deref().unwrap_or_default()))
+            Some(format!("{name} still changes: {}", finding.reason.as_deref().unwrap_or_default()))
         });
         let Some(reason) = moving else { return };
         let all = [&mut self.iops, &mut self.mean, &mut self.p50, &mut self.p99, &mut self.p999, &mut self.wa];
