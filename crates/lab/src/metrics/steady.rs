@@ -26,7 +26,10 @@ use methods::{Figure, Percentile, Rounds, interval, mser5, slow_change};
 use palimpsest_flash::units::Nanos;
 use palimpsest_workload::request::Locality;
 use serde::Serialize;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ops::Range;
+use std::rc::Rc;
 
 /// Limits of SNIA's criterion, as shares of the mean of the rounds.
 const MOST_RANGE: f64 = 0.20;
@@ -198,21 +201,18 @@ pub struct RunIn {
 pub fn judge(samples: &[Sample<'_>], window: Nanos, collected: Collected) -> Steady {
     let wrote = samples.iter().any(|sample| sample.host_bytes > 0);
     let judged = Judged { samples, window, collected, wrote, first: run_in(samples) };
-    let of_all = |share| judged.percentile(&[0, 1], share);
-    let of_kind = |kind: usize| {
-        Some(OfLatencies {
-            mean: judged.mean(&[kind])?,
-            p50: judged.percentile(&[kind], 0.50)?,
-            p99: judged.percentile(&[kind], 0.99)?,
-            p999: judged.percentile(&[kind], 0.999)?,
-        })
+    let all = judged.latencies(&[0, 1]);
+    // A load of one kind is judged once.
+    let of_kind = |kind: usize| match samples.iter().all(|sample| sample.kinds[1 - kind].count == 0) {
+        true => all.clone(),
+        false => judged.latencies(&[kind]),
     };
     let mut steady = Steady {
         iops: judged.iops(),
         mean: judged.mean(&[0, 1]),
-        p50: of_all(0.50),
-        p99: of_all(0.99),
-        p999: of_all(0.999),
+        p50: all.as_ref().map(|all| all.p50.clone()),
+        p99: all.as_ref().map(|all| all.p99.clone()),
+        p999: all.as_ref().map(|all| all.p999.clone()),
         wa: judged.amplification(),
         read: of_kind(0),
         write: of_kind(1),
@@ -294,6 +294,27 @@ struct Judged<'a> {
     first: Option<usize>,
 }
 
+/// Latencies of the requests of `kinds` in ranges of windows, which several percentiles share.
+struct Merged<'a> {
+    samples: &'a [Sample<'a>],
+    kinds: &'a [usize],
+    ranges: RefCell<BTreeMap<(usize, usize), Rc<Tail>>>,
+}
+
+impl Merged<'_> {
+    fn of(&self, range: Range<usize>) -> Rc<Tail> {
+        let mut ranges = self.ranges.borrow_mut();
+        let all = ranges.entry((range.start, range.end)).or_insert_with(|| {
+            let mut all = Tail::default();
+            for sample in &self.samples[range] {
+                self.kinds.iter().for_each(|&kind| all.merge(sample.kinds[kind].tail));
+            }
+            Rc::new(all)
+        });
+        Rc::clone(all)
+    }
+}
+
 impl Judged<'_> {
     fn iops(&self) -> Option<Finding> {
         let of = |range: Range<usize>| {
@@ -315,21 +336,24 @@ impl Judged<'_> {
         Some(self.find(&Figure { of: &of, percentile: None }))
     }
 
-    fn percentile(&self, kinds: &[usize], share: f64) -> Option<Finding> {
-        let all = |range: Range<usize>| {
-            let mut all = Tail::default();
-            for sample in &self.samples[range] {
-                kinds.iter().for_each(|&kind| all.merge(sample.kinds[kind].tail));
-            }
-            all
-        };
+    fn latencies(&self, kinds: &[usize]) -> Option<OfLatencies> {
+        let merged = Merged { samples: self.samples, kinds, ranges: RefCell::default() };
+        Some(OfLatencies {
+            mean: self.mean(kinds)?,
+            p50: self.percentile(&merged, 0.50)?,
+            p99: self.percentile(&merged, 0.99)?,
+            p999: self.percentile(&merged, 0.999)?,
+        })
+    }
+
+    fn percentile(&self, merged: &Merged<'_>, share: f64) -> Option<Finding> {
         let at = |all: &Tail, beyond: f64| all.percentile_of(100_000 - (beyond * 1e5).round() as u64, 100_000) as f64;
         let beyond = 1.0 - share;
         let of = |range: Range<usize>| {
-            let all = all(range);
+            let all = merged.of(range);
             (all.count() > 0).then(|| (at(&all, beyond), all.count()))
         };
-        let whole = all(0..self.samples.len());
+        let whole = merged.of(0..self.samples.len());
         let error = (share * beyond / MOST_INDEPENDENT).sqrt();
         let near = (whole.count() > 0).then(|| [error, -error].map(|error| at(&whole, beyond + error)))?;
         Some(self.find(&Figure { of: &of, percentile: Some(Percentile { beyond, near }) }))
