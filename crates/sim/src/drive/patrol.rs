@@ -105,7 +105,7 @@ impl Drive {
         let due: Vec<u32> = std::iter::from_fn(|| self.io.nand.take_due()).collect();
         let mut refreshed = false;
         for block in due {
-            let before = self.io.nand.operations();
+            let before = self.accesses();
             if self.ftl.relocate(&mut self.io, block)? {
                 self.expect_relocated(block, before)?;
                 self.io.counters.refreshed_blocks += 1;
@@ -117,9 +117,14 @@ impl Drive {
         Ok(refreshed)
     }
 
-    /// Checks that no valid data is left in `block`, which the layer says to have relocated; `before` are the flash
-    /// operations before. Units may wait in memory for their new page, in layers that count valid data and in those
-    /// whose units are smaller than a page. Such a layer must at least have read.
+    /// Flash operations so far, and reads of pages under way, which memory serves.
+    fn accesses(&self) -> u64 {
+        self.io.nand.operations() + self.io.counters.memory_reads.iter().sum::<u64>()
+    }
+
+    /// Checks that no valid data is left in `block`, which the layer says to have relocated; `before` are the accesses
+    /// before. Units may wait in memory for their new page, in layers that count valid data and in those whose units
+    /// are smaller than a page. Such a layer must at least have read.
     fn expect_relocated(&self, block: u32, before: u64) -> Flash<()> {
         let nand = &self.io.nand;
         let geometry = self.io.geometry();
@@ -129,6 +134,6 @@ impl Drive {
         }
         let may_wait = self.ftl.unit_subpages() < geometry.subpages_per_page
             || self.ftl.count_valid(&mut vec![0; geometry.blocks() as usize]);
-        if may_wait && nand.operations() > before { Ok(()) } else { Err(nand.not_relocated(block)) }
+        if may_wait && self.accesses() > before { Ok(()) } else { Err(nand.not_relocated(block)) }
     }
 }
