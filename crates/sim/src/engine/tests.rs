@@ -1,6 +1,8 @@
 //! The engine alone, by hand: suspension, order on a block, gates, freed room and the host link. Ignored: the drive
 //! around the engine, which the model suite tests.
 
+mod rules;
+
 use super::*;
 use crate::settings::{BlockOrder, MultiPlane, Suspend};
 use palimpsest_flash::geometry::Extent;
@@ -36,7 +38,7 @@ fn settings() -> SimSettings {
     }
 }
 
-/// An engine of one die with four blocks, of which the first two are written.
+/// An engine of one die with four blocks a plane, of which the first two are written.
 struct Bench {
     engine: Engine,
     io: Io,
@@ -46,18 +48,25 @@ struct Bench {
 
 impl Bench {
     fn new(settings: &SimSettings) -> Self {
+        Bench::of(settings, 1, 1)
+    }
+
+    /// As [`Self::new`], with `dies` on one channel and `planes` a die, of four blocks each.
+    fn of(settings: &SimSettings, dies: u32, planes: u32) -> Self {
         let geometry = Geometry {
             channels: 1,
             chips_per_channel: 1,
-            dies_per_chip: 1,
-            planes_per_die: 1,
+            dies_per_chip: dies,
+            planes_per_die: planes,
             blocks_per_plane: 4,
             pages_per_block: PAGES,
             subpages_per_page: 1,
             subpage_bytes: 4096,
         };
         let mut nand = Nand::new(geometry, slc(), Payload::None, None);
-        (0..2 * PAGES).for_each(|ppn| assert!(nand.program(ppn, 1, &[ppn], &[Data::ZERO]).is_ok()));
+        for first in (0..dies * planes).map(|plane| 4 * PAGES * plane) {
+            (first..first + 2 * PAGES).for_each(|ppn| assert!(nand.program(ppn, 1, &[ppn], &[Data::ZERO]).is_ok()));
+        }
         let engine =
             Engine::new(settings, &geometry, &slc(), HostTimes { link_rate: Rate(1_000_000_000), t_request: 0 });
         let mut io = Io::new(nand, true);
