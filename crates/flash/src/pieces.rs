@@ -1,6 +1,8 @@
 //! A table in pieces that take memory when an entry is written, for drives whose tables exceed the memory. Entries that
 //! were never written have the default value. Ignored: entries that become the default again.
 
+use crate::prefetch::prefetch_place;
+
 /// Entries of a piece, as a power of two.
 const BITS: usize = 10;
 
@@ -21,6 +23,14 @@ impl<T: Copy + Default> Pieces<T> {
         match &self.pieces[index >> BITS] {
             Some(piece) => piece[index & ((1 << BITS) - 1)],
             None => T::default(),
+        }
+    }
+
+    /// Prefetches the entry at `index`, if it was written.
+    #[inline]
+    pub fn prefetch(&self, index: usize) {
+        if let Some(Some(piece)) = self.pieces.get(index >> BITS) {
+            prefetch_place(&piece[index & ((1 << BITS) - 1)]);
         }
     }
 

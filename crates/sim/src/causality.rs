@@ -19,19 +19,21 @@
 //!    copy, is programmed. The same holds for operations that change a block's content.
 //! 6. A read starts when its data is programmed.
 //! 7. Programs and erases of a block start in the order of planning. An operation that changes a block's content (an
-//!    erase, a second program) starts after reads of the block planned before.
+//!    erase, a second program) starts after reads of the block planned before, and before those planned after.
 //!
 //! Ignored: the time at which the layer's records in memory are up to date.
 
+mod messages;
+
+use crate::ring::Ring;
+use messages::describe;
 use palimpsest_flash::nand::{Nand, TORN};
 use palimpsest_flash::pieces::Pieces;
 use palimpsest_flash::units::Nanos;
-use palimpsest_ftl_api::plan::ledger::{Barrier, Call, Items, Ledger, Noted, Promise, Source, Stored};
-use palimpsest_ftl_api::plan::{CAUSE_NAMES, Io, OperationKind};
+use palimpsest_ftl_api::plan::ledger::{Barrier, Ledger, Named, Noted, Promise, Source, Stored};
+use palimpsest_ftl_api::plan::{Io, OperationKind};
 use palimpsest_ftl_api::{Durability, Guarantee};
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt::Write;
-use std::ops::Range;
 
 /// Number of events that an error lists.
 const SHOWN: usize = 8;
@@ -54,84 +56,20 @@ struct Tracked {
     at: Nanos,
 }
 
+impl Tracked {
+    const NOTHING: Tracked = Tracked { noted: Noted::NOTHING, state: State::Ended, at: 0 };
+}
+
 /// A copy on flash: program number and content number.
 type Copy = (u64, u64);
 
-/// A list of [`Call`] over many calls. Entries leave in the order in which they came, with their operations.
-struct List<T> {
-    items: VecDeque<T>,
-    /// Number of the first of `items`, modulo 2^32.
-    base: u32,
-}
-
-impl<T: std::marker::Copy + 'static> List<T> {
-    fn new() -> Self {
-        List { items: VecDeque::new(), base: 0 }
-    }
-
-    /// Number of the next entry.
-    #[inline]
-    fn end(&self) -> u32 {
-        self.base.wrapping_add(self.items.len() as u32)
-    }
-
-    #[inline]
-    fn take(&mut self, list: &mut Vec<T>) {
-        if !list.is_empty() {
-            self.items.extend(&*list);
-            list.clear();
-        }
-    }
-
-    #[inline]
-    fn drop_first(&mut self, Items { count, .. }: Items) {
-        if count > 0 {
-            self.items.drain(..count as usize);
-            self.base = self.base.wrapping_add(count);
-        }
-    }
-
-    #[inline]
-    fn of(&self, Items { first, count }: Items) -> impl Iterator<Item = T> {
-        let first = first.wrapping_sub(self.base) as usize;
-        let range: Range<usize> = if count == 0 { 0..0 } else { first..first + count as usize };
-        self.items.range(range).copied()
-    }
-}
-
-/// The lists of the operations that have not ended.
-struct Lists {
-    sources: List<Source>,
-    stored: List<Stored>,
-    held: List<(u32, u64)>,
-    orders: List<u64>,
-}
-
-impl Lists {
-    /// Adds the lists of `call`, whose operations then name the entries here.
-    fn accept(&mut self, call: &mut Call) {
-        let [sources, stored, held, orders] =
-            [self.sources.end(), self.stored.end(), self.held.end(), self.orders.end()];
-        for noted in &mut call.noted {
-            noted.sources.first = noted.sources.first.wrapping_add(sources);
-            noted.stored.first = noted.stored.first.wrapping_add(stored);
-            noted.held.first = noted.held.first.wrapping_add(held);
-            noted.orders.first = noted.orders.first.wrapping_add(orders);
-        }
-        self.sources.take(&mut call.sources);
-        self.stored.take(&mut call.stored);
-        self.held.take(&mut call.held);
-        self.orders.take(&mut call.orders);
-    }
-
-    /// Removes the entries of `noted`, the first operation.
-    #[inline]
-    fn drop_first(&mut self, noted: &Noted) {
-        self.sources.drop_first(noted.sources);
-        self.stored.drop_first(noted.stored);
-        self.held.drop_first(noted.held);
-        self.orders.drop_first(noted.orders);
-    }
+/// Operations of a block that have started.
+#[derive(Clone, Copy, Default)]
+struct Started {
+    /// Programs and erases, and those of them that change the content.
+    changes: u32,
+    contents: u32,
+    reads: u32,
 }
 
 /// The condition for the completion of a request.
@@ -150,10 +88,14 @@ enum Pledge {
 pub struct Causality {
     guarantee: Guarantee,
     /// Operations that have not ended, and some that have.
-    operations: VecDeque<Tracked>,
-    lists: Lists,
-    /// Number in the plan of the first of `operations`.
-    base: u64,
+    operations: Ring<Tracked>,
+    /// Lists of a [`palimpsest_ftl_api::plan::ledger::Call`], over the calls of these operations.
+    sources: Ring<Source>,
+    stored: Ring<Stored>,
+    held: Ring<(u32, u64)>,
+    /// Barriers of operations that must follow one, by number in the plan.
+    barriers: VecDeque<(u64, Barrier)>,
+    blocks: Vec<Started>,
     /// For each logical subpage, the newest copy whose program has ended; `None` if data is protected and writes are
     /// acknowledged from a buffer.
     ended: Option<Pieces<Copy>>,
@@ -170,7 +112,7 @@ pub struct Causality {
     /// Operations that started in the present event, with the barriers that they must follow.
     barred: Vec<(u64, Barrier)>,
     /// The last changes of state, the latest before `changes`.
-    recent: [Option<Tracked>; SHOWN],
+    recent: [Option<(Named, State, Nanos)>; SHOWN],
     changes: usize,
     violation: Option<String>,
 }
@@ -194,9 +136,12 @@ impl Causality {
         }
         Causality {
             guarantee,
-            operations: VecDeque::new(),
-            lists: Lists { sources: List::new(), stored: List::new(), held: List::new(), orders: List::new() },
-            base: next,
+            operations: Ring::new(next, Tracked::NOTHING),
+            sources: Ring::new(0, Source::Link(0)),
+            stored: Ring::new(0, Stored { lsn: 0, content: 0 }),
+            held: Ring::new(0, (0, 0)),
+            barriers: VecDeque::new(),
+            blocks: Vec::new(),
             ended,
             forced: BTreeMap::new(),
             under_way: BTreeMap::new(),
@@ -225,27 +170,53 @@ impl Causality {
         self.violation.take()
     }
 
-    /// Takes the operations of a call that the layer has finished.
-    pub fn accept(&mut self, call: &mut Call, ledger: &mut Ledger, now: Nanos) {
+    /// Takes the operations of the call that `ledger` has closed.
+    pub fn accept(&mut self, ledger: &mut Ledger, now: Nanos) {
+        let call = ledger.call();
         if let Some(what) = call.violation.take() {
-            let last = call.noted.last().map_or_else(|| "the request".into(), describe);
+            let last = call.noted.last().map_or_else(|| "the request".into(), |noted| describe(&noted.named));
             self.accuse(format!("{what}, in the call that planned {last} at {now} ns"));
         }
-        let flushes = self.flushes_wait();
-        self.lists.accept(call);
-        for noted in call.noted.drain(..) {
-            if flushes {
-                let stored = self.lists.stored.of(noted.stored);
-                self.under_way.extend(stored.map(|piece| (piece.lsn, (noted.number, piece.content))));
+        let first = self.operations.end();
+        if !call.barriers.is_empty() {
+            self.barriers.extend(call.barriers.drain(..).map(|(index, barrier)| (first + u64::from(index), barrier)));
+        }
+        self.sources.take(&mut call.sources);
+        self.stored.take(&mut call.stored);
+        self.held.take(&mut call.held);
+        call.noted.iter().for_each(|&noted| self.operations.push(Tracked { noted, state: State::Waits, at: now }));
+        call.noted.clear();
+        if self.flushes_wait() {
+            for order in first..self.operations.end() {
+                let Some(&Tracked { noted, .. }) = self.operations.get(order) else { continue };
+                let number = noted.named.number;
+                let stored = self.stored_of(order, &noted).collect::<Vec<_>>();
+                self.under_way.extend(stored.iter().map(|piece| (piece.lsn, (number, piece.content))));
             }
-            self.operations.push_back(Tracked { noted, state: State::Waits, at: now });
         }
-        while let Some(Tracked { noted, state: State::Ended, .. }) = self.operations.front() {
-            self.lists.drop_first(noted);
-            self.operations.pop_front();
-            self.base += 1;
+        self.drop_ended();
+        ledger.ended_before(self.operations.first());
+    }
+
+    /// Drops the operations before the first that has not ended.
+    #[inline]
+    fn drop_ended(&mut self) {
+        let before = self.operations.first();
+        let mut first = before;
+        while let Some(Tracked { state: State::Ended, .. }) = self.operations.get(first) {
+            first += 1;
         }
-        ledger.ended_before(self.base);
+        if first == before {
+            return;
+        }
+        self.operations.drop_before(first);
+        while self.barriers.front().is_some_and(|&(order, _)| order < first) {
+            self.barriers.pop_front();
+        }
+        let next = self.operations.get(first).map(|tracked| &tracked.noted);
+        self.sources.drop_before(next.map_or(u64::MAX, |next| self.sources.widened(next.sources)));
+        self.stored.drop_before(next.map_or(u64::MAX, |next| self.stored.widened(next.stored)));
+        self.held.drop_before(next.map_or(u64::MAX, |next| self.held.widened(next.held)));
     }
 
     /// Registers `pledge` for request `id`, with `promise`.
@@ -285,42 +256,77 @@ impl Causality {
         }
     }
 
-    fn tracked(&self, order: u64) -> Option<&Tracked> {
-        self.operations.get(order.checked_sub(self.base)? as usize)
+    /// The entries of operation `order`, which is `noted`, in `list`, whose first entry `first` names.
+    #[inline]
+    fn entries<T: std::marker::Copy>(
+        &self,
+        list: &Ring<T>,
+        order: u64,
+        noted: &Noted,
+        first: impl Fn(&Noted) -> u32,
+    ) -> impl Iterator<Item = T> {
+        let next = self.operations.get(order + 1);
+        let end = next.map_or(u64::MAX, |next| list.widened(first(&next.noted)));
+        list.range(list.widened(first(noted)), end).map(|(_, entry)| entry)
+    }
+
+    #[inline]
+    fn sources_of(&self, order: u64, noted: &Noted) -> impl Iterator<Item = Source> {
+        self.entries(&self.sources, order, noted, |noted| noted.sources)
+    }
+
+    #[inline]
+    fn stored_of(&self, order: u64, noted: &Noted) -> impl Iterator<Item = Stored> {
+        self.entries(&self.stored, order, noted, |noted| noted.stored)
     }
 
     /// Records that operation `order` has reached `state` at `now`.
     #[inline]
     fn advance(&mut self, order: u64, state: State, now: Nanos) {
-        let index = (order - self.base) as usize;
-        let Some(tracked) = self.operations.get_mut(index) else { return };
+        let Some(tracked) = self.operations.get_mut(order) else { return };
         (tracked.state, tracked.at) = (state, now);
-        self.recent[self.changes % SHOWN] = Some(*tracked);
+        self.recent[self.changes % SHOWN] = Some((tracked.noted.named, state, now));
         self.changes += 1;
     }
 
     /// Records that operation `order` starts at `now`; the transfer of a program ends at `loaded`.
     pub fn started(&mut self, order: u64, now: Nanos, loaded: Nanos) {
-        if let Some(Tracked { noted, .. }) = self.tracked(order) {
+        if let Some(&Tracked { noted, .. }) = self.operations.get(order) {
             if self.violation.is_none()
-                && let Some(why) = self.too_early(noted, loaded)
+                && let Some(why) = self.too_early(order, &noted, loaded)
             {
-                let what = describe(noted);
+                let what = describe(&noted.named);
                 self.accuse(format!("{what} starts at {now} ns, {why}"));
-            } else if (!noted.barrier.gate.is_none() || noted.barrier.until > self.base) && !self.guarantee.protected {
-                let barrier = noted.barrier;
-                self.barred.push((order, barrier));
+            } else if noted.barred && !self.guarantee.protected {
+                let place = self.barriers.binary_search_by_key(&order, |&(of, _)| of);
+                self.barred.extend(place.ok().map(|place| self.barriers[place]));
+            }
+            let started = self.started_on(noted.named.block);
+            if noted.named.kind == OperationKind::Read {
+                started.reads = started.reads.wrapping_add(1);
+            } else {
+                started.changes = started.changes.wrapping_add(1);
+                started.contents = started.contents.wrapping_add(noted.destroys.into());
             }
         }
         self.advance(order, State::Runs, now);
     }
 
+    /// Operations of `block` that have started.
+    #[inline]
+    fn started_on(&mut self, block: u32) -> &mut Started {
+        if self.blocks.len() <= block as usize {
+            self.blocks.resize(block as usize + 1, Started::default());
+        }
+        &mut self.blocks[block as usize]
+    }
+
     /// Records that the last page of the word line of program `order` reaches the die at `loaded`, after the start.
     pub fn loaded(&mut self, order: u64, loaded: Nanos) {
-        let Some(Tracked { noted, .. }) = self.tracked(order) else { return };
-        let early = self.lists.sources.of(noted.sources).find(|&source| !self.has_come(source, State::Arrived, loaded));
+        let Some(&Tracked { noted, .. }) = self.operations.get(order) else { return };
+        let early = self.sources_of(order, &noted).find(|&source| !self.has_come(source, State::Arrived, loaded));
         if let Some(early) = early {
-            let what = describe(noted);
+            let what = describe(&noted.named);
             let what = format!("{what} has its data by {loaded} ns, before that is there: {}", self.source(early));
             self.accuse(what);
         }
@@ -328,35 +334,31 @@ impl Causality {
 
     /// The reason why an operation may not start yet.
     #[inline]
-    fn too_early(&self, noted: &Noted, loaded: Nanos) -> Option<String> {
-        if noted.kind == OperationKind::Read {
-            if let Some(early) = noted.located.filter(|&source| !self.has_come(source, State::Arrived, loaded)) {
-                return Some(format!("before it is known where its data is: {}", self.source(early)));
-            }
-            let mut stored = self.lists.orders.of(noted.orders);
-            let early = stored.find(|&by| !self.has_come(Source::Read(by), State::Ended, loaded))?;
-            return Some(format!("before what it reads is programmed: {}", self.progress(early)));
+    fn too_early(&self, order: u64, noted: &Noted, loaded: Nanos) -> Option<String> {
+        let reads = noted.named.kind == OperationKind::Read;
+        let started = self.blocks.get(noted.named.block as usize).copied().unwrap_or_default();
+        let in_turn = match reads {
+            true => started.contents >= noted.turn.changes,
+            false => started.changes >= noted.turn.changes && started.reads >= noted.turn.reads,
+        };
+        if !in_turn {
+            return Some(self.out_of_turn(order, noted));
         }
-        let mut behind = self.lists.orders.of(noted.orders);
-        if let Some(early) = behind.find(|&order| !self.has_come(Source::Read(order), State::Runs, 0)) {
-            return Some(format!("before what was planned before it on its block: {}", self.progress(early)));
-        }
-        let mut sources = self.lists.sources.of(noted.sources);
-        match sources.find(|&source| !self.has_come(source, State::Arrived, loaded)) {
-            Some(Source::Read(read)) => Some(format!("before its data is there: {}", self.progress(read))),
-            Some(Source::Link(at)) => {
-                Some(format!("and has its data by {loaded} ns, before the host link brings it at {at} ns"))
-            }
-            None => self.destroys(noted.held),
+        let early = self.sources_of(order, noted).find(|&source| !self.has_come(source, State::Arrived, loaded));
+        match early {
+            Some(early) => Some(self.unready(early, reads, loaded)),
+            None if noted.destroys => self.destroys(order, noted),
+            None => None,
         }
     }
 
-    /// A message if destroying `held` would lose data.
-    fn destroys(&self, held: Items) -> Option<String> {
+    /// A message if operation `order`, which is `noted`, would lose data.
+    fn destroys(&self, order: u64, noted: &Noted) -> Option<String> {
         if self.guarantee.protected {
             return None;
         }
-        let lost = self.lists.held.of(held).find(|&(lsn, by)| self.newest_ended(lsn).0 == by);
+        let mut held = self.entries(&self.held, order, noted, |noted| noted.held);
+        let lost = held.find(|&(lsn, by)| self.newest_ended(lsn).0 == by);
         lost.map(|(lsn, _)| {
             let newer = self.newest_of(lsn).map_or("no other copy is planned".into(), |order| self.progress(order));
             format!("while its block holds all that is safe of logical subpage {lsn}: {newer}")
@@ -371,21 +373,19 @@ impl Causality {
     /// True if `source` has delivered by `now`: a read must have reached `state`.
     fn has_come(&self, source: Source, state: State, now: Nanos) -> bool {
         match source {
-            Source::Read(order) => order < self.base || self.tracked(order).is_some_and(|read| read.state >= state),
+            Source::Read(order) => self.has_reached(order, state),
+            Source::Program(order) => self.has_reached(order, State::Ended),
             Source::Link(at) => at <= now,
         }
     }
 
-    /// The progress of operation `order`, for messages.
-    fn progress(&self, order: u64) -> String {
-        let Some(Tracked { noted, state, at }) = self.tracked(order) else { return "an operation that ended".into() };
-        let state = match state {
-            State::Waits => "was planned",
-            State::Runs => "started",
-            State::Arrived => "brought its data",
-            State::Ended => "ended",
-        };
-        format!("{} {state} at {at} ns", describe(noted))
+    /// True if operation `order` has reached `state`.
+    #[inline]
+    fn has_reached(&self, order: u64, state: State) -> bool {
+        match self.operations.get(order) {
+            Some(tracked) => tracked.state >= state,
+            None => order < self.operations.first(),
+        }
     }
 
     /// Records that the data of read `order` is in the controller.
@@ -396,18 +396,19 @@ impl Causality {
     /// Records that operation `order` has ended.
     pub fn ended(&mut self, order: u64, now: Nanos) {
         self.advance(order, State::Ended, now);
-        let index = (order - self.base) as usize;
-        let Some(Tracked { noted, .. }) = self.operations.get(index) else { return };
-        let (number, flushes) = (noted.number, self.flushes_wait());
-        if !self.forced.is_empty() {
-            for piece in self.lists.stored.of(noted.stored) {
-                if let Some((_, copy)) = self.forced.get_mut(&piece.lsn) {
-                    *copy = (*copy).max((number, piece.content));
-                }
-            }
+        if self.forced.is_empty() && self.ended.is_none() {
+            return;
         }
-        let Some(ended) = &mut self.ended else { return };
-        for piece in self.lists.stored.of(noted.stored) {
+        let Some(&Tracked { noted, .. }) = self.operations.get(order) else { return };
+        let number = noted.named.number;
+        let flushes = self.flushes_wait();
+        let next = self.operations.get(order + 1);
+        let end = next.map_or(u64::MAX, |next| self.stored.widened(next.noted.stored));
+        for (_, piece) in self.stored.range(self.stored.widened(noted.stored), end) {
+            if let Some((_, copy)) = self.forced.get_mut(&piece.lsn) {
+                *copy = (*copy).max((number, piece.content));
+            }
+            let Some(ended) = &mut self.ended else { continue };
             let copy = ended.at(piece.lsn as usize);
             if copy.0 < number {
                 *copy = (number, piece.content);
@@ -433,7 +434,7 @@ impl Causality {
                 None if io.plan.gates.is_open(barrier.gate) => "the gate of the barrier is open".into(),
                 None => continue,
             };
-            let what = self.tracked(order).map(|tracked| describe(&tracked.noted)).unwrap_or_default();
+            let what = self.operations.get(order).map(|tracked| describe(&tracked.noted.named)).unwrap_or_default();
             let why = "before all is programmed that a file system wrote before it";
             self.accuse(format!("{what} starts at {now} ns, {why}: {early}"));
         }
@@ -441,12 +442,12 @@ impl Causality {
 
     /// The first program before number `until` of the plan that has not ended and stores the only copy of some data.
     fn unsafe_before(&self, until: u64, ledger: &Ledger) -> Option<u64> {
-        let before = self.operations.iter().take(until.saturating_sub(self.base) as usize);
-        let mut running = (self.base..).zip(before).filter(|(_, tracked)| tracked.state != State::Ended);
-        let early = running.find(|(_, Tracked { noted, .. })| {
-            self.lists.stored.of(noted.stored).any(|piece| {
-                piece.lsn < self.flushed && self.would_be_lost(piece.lsn, (noted.number, piece.content), ledger)
-            })
+        let before = self.operations.range(0, until);
+        let mut running = before.filter(|(_, tracked)| tracked.state != State::Ended);
+        let early = running.find(|(order, Tracked { noted, .. })| {
+            let number = noted.named.number;
+            let is_lost = |piece: Stored| self.would_be_lost(piece.lsn, (number, piece.content), ledger);
+            self.stored_of(*order, noted).any(|piece| piece.lsn < self.flushed && is_lost(piece))
         });
         early.map(|(order, _)| order)
     }
@@ -499,13 +500,6 @@ impl Causality {
         }
     }
 
-    fn source(&self, source: Source) -> String {
-        match source {
-            Source::Read(order) => self.progress(order),
-            Source::Link(at) => format!("the host link brings it at {at} ns"),
-        }
-    }
-
     /// The newest content of `lsn` whose program has ended, if a write must be programmed.
     fn content_of(&self, lsn: u32) -> u64 {
         let of_forced = || self.forced.get(&lsn).map_or(0, |&(_, (_, content))| content);
@@ -522,45 +516,5 @@ impl Causality {
                 }
             }
         }
-    }
-
-    /// The newest program of `lsn` that has not been dropped.
-    fn newest_of(&self, lsn: u32) -> Option<u64> {
-        let stores = |one: &Tracked| self.lists.stored.of(one.noted.stored).any(|piece| piece.lsn == lsn);
-        self.operations.iter().rposition(stores).map(|at| self.base + at as u64)
-    }
-
-    /// The progress of the newest program of `lsn`, for messages.
-    fn newest_program(&self, lsn: u32) -> String {
-        let progress = self.newest_of(lsn).map_or("no program of it is under way".into(), |order| self.progress(order));
-        format!("of logical subpage {lsn}, {progress}")
-    }
-
-    #[cold]
-    fn accuse(&mut self, what: String) {
-        if self.violation.is_none() {
-            let mut text = format!("the translation layer broke the order of time: {what}");
-            let changes = (self.changes.saturating_sub(SHOWN)..self.changes).filter_map(|at| self.recent[at % SHOWN]);
-            for (index, Tracked { noted, state, at }) in changes.enumerate() {
-                let separator = if index == 0 { "; before it: " } else { ", " };
-                let what = match state {
-                    State::Runs => "starts",
-                    State::Arrived => "brings its data",
-                    _ => "ends",
-                };
-                let _ = write!(text, "{separator}{} {what} at {at} ns", describe(&noted));
-            }
-            self.violation = Some(text);
-        }
-    }
-}
-
-fn describe(noted: &Noted) -> String {
-    let &Noted { number, block, page, .. } = noted;
-    let cause = CAUSE_NAMES[noted.cause as usize];
-    match noted.kind {
-        OperationKind::Read => format!("read {number} ({cause}) of block {block} page {page}"),
-        OperationKind::Program => format!("program {number} ({cause}) of block {block} page {page}"),
-        OperationKind::Erase => format!("erase {number} ({cause}) of block {block}"),
     }
 }

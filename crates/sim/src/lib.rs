@@ -14,6 +14,7 @@ pub mod faults;
 pub mod fingerprint;
 pub mod observe;
 pub mod queues;
+mod ring;
 pub mod settings;
 pub mod shadow;
 pub mod timeline;

@@ -11,25 +11,24 @@
 mod cells;
 mod marks;
 mod memory;
+mod origins;
 mod records;
 
 use super::operations::{OperationKind, Plan};
 use super::{CAUSES, Cause, Gate, Operation, Program, Read};
 use cells::Cells;
 use marks::{Marks, Seen};
+use origins::{Origin, WINDOW, Waits, Wanted};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Nand, SubpageMask, TORN, first_subpages};
 use palimpsest_flash::units::Nanos;
-pub use records::{Barrier, Call, Items, Mutation, Noted, Promise, Source, Stored};
-use rustc_hash::{FxHashMap, FxHashSet};
+pub use records::{Barrier, Call, Mutation, Named, Noted, Promise, Source, Stored, Turn};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Number of kinds of operations.
 const KINDS: usize = 3;
-
-/// Number of origins remembered.
-const WINDOW: usize = 1 << 18;
 
 /// The content of the cells before a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,31 +48,6 @@ pub(super) struct Programmed {
     pub done: bool,
 }
 
-#[derive(Debug, Clone, Default)]
-enum Waits {
-    #[default]
-    Nothing,
-    One(Source),
-    /// A load of a physical subpage that is not read yet.
-    Unread,
-    Many(Box<[Source]>),
-    /// Two other origins of the same call.
-    Both(u32, u32),
-}
-
-/// An event that a program waits for, or the origin of its data.
-#[derive(Debug, Clone, Copy)]
-enum Wanted {
-    Origin(u32),
-    Source(Source),
-}
-
-#[derive(Debug, Clone, Default)]
-struct Origin {
-    waits: Waits,
-    content: u64,
-}
-
 /// The bits of `mask`.
 #[inline]
 fn ones(mut mask: SubpageMask) -> impl Iterator<Item = u32> {
@@ -87,9 +61,10 @@ fn ones(mut mask: SubpageMask) -> impl Iterator<Item = u32> {
 /// The ledger of a checked run.
 pub struct Ledger {
     origins: Vec<Origin>,
-    /// Number of origins made, and of those resolved in earlier calls.
+    /// Number of origins made.
     made: u32,
-    flat: u32,
+    /// Origins of this call that wait for two others.
+    joins: Vec<u32>,
     /// Number of the next operation of the plan.
     next: u64,
     contents: u64,
@@ -97,10 +72,14 @@ pub struct Ledger {
     contents_before: u64,
     /// For each logical subpage, the numbers of flash operations and contents when it was last forgotten.
     forgotten: BTreeMap<u32, (u64, u64)>,
-    /// The last read of each whole page since its last program.
+    /// True if programs over data are expected: the part orders low and high pages, or there was one.
+    reprograms: bool,
+    /// The last read of each whole page since its last program, if [`Self::reprograms`].
     whole_reads: FxHashMap<u32, u64>,
     call: Call,
-    /// Events that the programs of this call wait for, by index in the operations of the call, in order.
+    /// Numbers of the entries that the calls before made in `sources`, `stored` and `held`.
+    before: [u32; 3],
+    /// Events that the operations of this call wait for, by index in the operations of the call, in order.
     unresolved: Vec<(u32, Wanted)>,
     /// Memory of [`Self::resolve_joins`].
     resolved: Vec<Source>,
@@ -114,8 +93,8 @@ pub struct Ledger {
     pieces: Vec<(Stored, u32)>,
     /// The logical subpages of `pieces` are below this.
     pieces_end: u32,
-    /// Contents that the layer kept in memory or programmed in this call.
-    kept: FxHashSet<u64>,
+    /// By content of this call from the first on: true if the layer kept it in memory or programmed it.
+    kept: Vec<bool>,
     violation: Option<String>,
     /// Operations of the plan before this number have ended.
     ended_before: u64,
@@ -137,13 +116,15 @@ impl Ledger {
         Ledger {
             origins: vec![Origin::default()],
             made: 0,
-            flat: 0,
+            joins: Vec::new(),
             next: 0,
             contents: 0,
             contents_before: 0,
             forgotten: BTreeMap::new(),
+            reprograms: nand.part().order.pairs(),
             whole_reads: FxHashMap::default(),
             call: Call::default(),
+            before: [0; 3],
             unresolved: Vec::new(),
             resolved: Vec::new(),
             marks: Marks::new(),
@@ -152,7 +133,7 @@ impl Ledger {
             places: FxHashMap::default(),
             pieces: Vec::new(),
             pieces_end: 0,
-            kept: FxHashSet::default(),
+            kept: Vec::new(),
             violation: None,
             ended_before: 0,
             barrier: 0,
@@ -182,28 +163,10 @@ impl Ledger {
         self.ended_before = order;
     }
 
-    fn make(&mut self, waits: Waits, content: u64) -> u32 {
-        self.made = self.made.checked_add(1).unwrap_or(1);
-        let (place, origin) = (self.made as usize % WINDOW, Origin { waits, content });
-        match self.origins.get_mut(place) {
-            Some(old) => *old = origin,
-            None => self.origins.push(origin),
-        }
-        self.made
-    }
-
-    fn origin(&self, id: u32) -> Option<&Origin> {
-        let known = id != 0 && (self.made.wrapping_sub(id) as usize) < WINDOW;
-        known.then(|| &self.origins[id as usize % WINDOW])
-    }
-
-    /// Content number of `origin`; a new number for data without one.
-    fn content_of(&mut self, origin: u32) -> u64 {
-        if let Some(origin) = self.origin(origin) {
-            return origin.content;
-        }
-        self.contents += 1;
-        self.contents
+    /// Prefetches the records of physical subpage `psn`.
+    #[inline]
+    pub(super) fn prefetch(&self, psn: u32) {
+        self.cells.prefetch(psn);
     }
 
     /// Attaches an origin to `data`, loaded from physical subpage `psn`.
@@ -267,8 +230,12 @@ impl Ledger {
     /// Records that the layer kept `content` if the host wrote the content in this call.
     #[inline]
     fn keep_content(&mut self, content: u64) {
-        if content > self.contents_before {
-            self.kept.insert(content);
+        if let Some(index) = content.checked_sub(self.contents_before + 1) {
+            let index = index as usize;
+            if self.kept.len() <= index {
+                self.kept.resize(index + 1, false);
+            }
+            self.kept[index] = true;
         }
     }
 
@@ -296,14 +263,20 @@ impl Ledger {
         self.mutation.is_some()
     }
 
-    /// Records `operation` as `noted`. Returns the operation for the plan, mutated if a mutation fits.
+    /// Records `operation` as `noted`.
     #[inline]
-    fn note(&mut self, operation: &Operation, noted: Noted) -> Operation {
+    fn record(&mut self, operation: &Operation, noted: Noted) {
         self.next += 1;
         self.call.noted.push(noted);
         let gates = &mut self.plantable[operation.kind as usize][operation.cause as usize];
         gates[0] += u64::from(!operation.after.is_none());
         gates[1] += u64::from(!operation.signal.is_none());
+    }
+
+    /// As [`Self::record`]. Returns the operation for the plan, mutated if a mutation fits.
+    #[inline]
+    fn note(&mut self, operation: &Operation, noted: Noted) -> Operation {
+        self.record(operation, noted);
         let Some(mutation) = self.mutation.filter(|it| it.fits(operation)) else { return *operation };
         match mutation.drops_after {
             true => Operation { after: Gate::NONE, ..*operation },
@@ -311,11 +284,45 @@ impl Ledger {
         }
     }
 
+    /// Records that `read` and `program`, the next operations of the plan, copy page `from` to page `to`, which is
+    /// erased. The read is flash operation `number`. As [`Self::read`], [`Self::load`] and [`Self::program`] of a page
+    /// that the layer itself does not see.
+    pub(super) fn copy(&mut self, nand: &Nand, read: &Operation, program: &Operation, pages: [u32; 2], number: u64) {
+        let width = nand.geometry().subpages_per_page;
+        let (order, index) = (self.next, self.call.noted.len() as u32);
+        let [from, to] = pages.map(|ppn| ppn * width);
+        let mut of_read = self.noted(read, number);
+        let mut of_program = self.noted(program, number + 1);
+        of_read.turn = self.cells.read(read.block);
+        of_program.turn = self.cells.change(program.block, false);
+        let mut last = 0;
+        for place in 0..width {
+            let (content, by) = self.cells.copied(from + place);
+            if by >= self.ended_before.max(1) && by != last {
+                self.unresolved.push((index, Wanted::Source(Source::Program(by))));
+                last = by;
+            }
+            let origin = self.make(Waits::One(Source::Read(order)), content);
+            self.keep_content(content);
+            self.cells.program(to + place, content, order + 1, origin);
+            let lsn = nand.logical(from + place);
+            if lsn < TORN {
+                self.call.stored.push(Stored { lsn, content });
+                if !self.places.is_empty() {
+                    self.places.remove(&lsn);
+                }
+            }
+        }
+        self.unresolved.push((index + 1, Wanted::Source(Source::Read(order))));
+        self.record(read, of_read);
+        self.record(program, of_program);
+    }
+
     pub(super) fn read(&mut self, operation: &Operation, nand: &Nand, ppn: u32, subpages: SubpageMask) -> Operation {
         let (order, width) = (self.next, nand.geometry().subpages_per_page);
         let psns = || ones(subpages).map(|index| ppn * width + index);
         if !self.copying {
-            if subpages == first_subpages(width) && nand.part().nop > 1 {
+            if self.reprograms && subpages == first_subpages(width) {
                 self.whole_reads.insert(ppn, order);
             }
             for psn in psns() {
@@ -330,12 +337,21 @@ impl Ledger {
                 }
             }
         }
+        let index = self.call.noted.len() as u32;
         let has_place = matches!(operation.cause, Cause::Host | Cause::Rmw | Cause::ReadAhead);
-        let located = if has_place && !self.places.is_empty() { self.place_of(nand.logical_of(ppn)) } else { None };
-        let first = self.call.orders.len();
-        self.cells.read(operation.block, psns(), (order, self.ended_before), &mut self.call.orders);
-        let orders = Items::since(first, &self.call.orders);
-        self.note(operation, Noted { located, orders, ..Noted::of(operation, nand.operations()) })
+        if has_place && !self.places.is_empty() {
+            let located = self.place_of(nand.logical_of(ppn));
+            self.unresolved.extend(located.map(|source| (index, Wanted::Source(source))));
+        }
+        let mut last = 0;
+        for by in psns().map(|psn| self.cells.program_of(psn)) {
+            if by >= self.ended_before.max(1) && by != last {
+                self.unresolved.push((index, Wanted::Source(Source::Program(by))));
+                last = by;
+            }
+        }
+        let turn = self.cells.read(operation.block);
+        self.note(operation, Noted { turn, ..self.noted(operation, nand.operations()) })
     }
 
     pub(super) fn program(
@@ -355,7 +371,8 @@ impl Ledger {
         if !self.whole_reads.is_empty() {
             self.whole_reads.remove(&program.ppn);
         }
-        let (first, mut records) = (self.call.stored.len(), false);
+        let mut noted = self.noted(operation, nand.operations());
+        let mut records = false;
         for place in ones(program.written) {
             let (psn, lsn, data) = (psns.start + place, program.logical[place as usize], program.data[place as usize]);
             if data.origin != 0 {
@@ -373,25 +390,43 @@ impl Ledger {
                 self.places.remove(&lsn);
             }
         }
-        let stored = Items::since(first, &self.call.stored);
         if !program.own.is_empty() {
             self.follow_own_reads(program, psns, index);
         }
-        let destroys = over != Over::Erased;
-        let barrier = if records || destroys { self.barrier_of(plan) } else { Barrier::default() };
-        let orders = self.behind(operation.block, destroys);
-        let held = if destroys { self.take_held() } else { Items::default() };
-        let noted = Noted { stored, held, orders, barrier, ..Noted::of(operation, nand.operations()) };
+        noted.destroys = over != Over::Erased;
+        if records || noted.destroys {
+            noted.barred = self.bar(plan);
+        }
+        noted.turn = self.cells.change(operation.block, noted.destroys);
+        if noted.destroys {
+            self.call.held.append(&mut self.held);
+        }
         let planned = self.note(operation, noted);
         self.mutate_follows(operation, plan);
         planned
     }
 
+    /// `operation`, the next one and flash operation `number`, with entries from the ends of the lists on.
+    #[inline]
+    fn noted(&self, operation: &Operation, number: u64) -> Noted {
+        let &Operation { block, page, kind, cause, .. } = operation;
+        let [sources, stored, held] = self.before;
+        Noted {
+            named: Named { number, block, page, kind, cause },
+            sources,
+            stored: stored.wrapping_add(self.call.stored.len() as u32),
+            held: held.wrapping_add(self.call.held.len() as u32),
+            ..Noted::NOTHING
+        }
+    }
+
     /// Checks that page `ppn` was read as a whole before operation `index` of the call programs the page again.
     #[cold]
     fn expect_whole_read(&mut self, ppn: u32, mut psns: Range<u32>, index: u32) {
-        // Data programmed before the run was timed may also have been read before.
-        let timed = psns.any(|psn| self.cells.content(psn) > 0);
+        // Data programmed before the run was timed may also have been read before. So may data before the first program
+        // over data.
+        let reprograms = std::mem::replace(&mut self.reprograms, true);
+        let timed = reprograms && psns.any(|psn| self.cells.content(psn) > 0);
         match self.whole_reads.get(&ppn) {
             Some(&order) => self.unresolved.push((index, Wanted::Source(Source::Read(order)))),
             None if timed => self.accuse(format!("page {ppn} is programmed again and was not read before")),
@@ -412,18 +447,13 @@ impl Ledger {
     }
 
     pub(super) fn erase(&mut self, operation: &Operation, nand: &Nand, plan: &mut Plan) -> Operation {
-        let (held, orders) = (self.take_held(), self.behind(operation.block, true));
-        let noted = Noted { held, orders, barrier: self.barrier_of(plan), ..Noted::of(operation, nand.operations()) };
+        let turn = self.cells.change(operation.block, true);
+        let barred = self.bar(plan);
+        let noted = Noted { turn, destroys: true, barred, ..self.noted(operation, nand.operations()) };
+        self.call.held.append(&mut self.held);
         let planned = self.note(operation, noted);
         self.mutate_follows(operation, plan);
         planned
-    }
-
-    /// Moves the subpages that the next operation destroys to the records of the call.
-    fn take_held(&mut self) -> Items {
-        let first = self.call.held.len();
-        self.call.held.append(&mut self.held);
-        Items::since(first, &self.call.held)
     }
 
     /// A mutation that drops the gate of `operation` drops the programs that the operation follows, too.
@@ -441,105 +471,48 @@ impl Ledger {
         self.violation.get_or_insert(what);
     }
 
-    /// Appends the sources of `origin` to `sources`. Returns false for a load without a read.
-    fn resolve(&self, origin: u32, sources: &mut Vec<Source>) -> bool {
-        match self.origin(origin).map(|origin| &origin.waits) {
-            None | Some(Waits::Nothing) => true,
-            Some(Waits::One(source)) => {
-                sources.push(*source);
-                true
-            }
-            Some(Waits::Many(all)) => {
-                sources.extend_from_slice(all);
-                true
-            }
-            Some(&Waits::Both(one, other)) => self.resolve(one, sources) & self.resolve(other, sources),
-            Some(Waits::Unread) => false,
+    /// Ends the call at `now`; [`Self::call`] then has its records, which the caller must take before the next call.
+    /// `delivered` is the data that a read delivered to the host. If `buffered`, the layer must hold the data that the
+    /// host wrote.
+    pub fn close(&mut self, now: Nanos, delivered: &[(u32, Data)], buffered: bool) {
+        if !self.joins.is_empty() {
+            self.resolve_joins(now);
         }
-    }
-
-    /// Appends the events of `wanted` that have not ended or arrived at `now` to `into`, in order and once each.
-    #[inline]
-    fn gather(&mut self, wanted: impl Iterator<Item = Wanted>, now: Nanos, into: &mut Vec<Source>) -> Items {
-        let (first, mut read) = (into.len(), true);
-        for one in wanted {
-            match one {
-                Wanted::Source(source) => into.push(source),
-                Wanted::Origin(origin) => read &= self.resolve(origin, into),
-            }
+        if !self.call.noted.is_empty() {
+            self.name_sources(now);
         }
-        if !read {
-            self.accuse("data is used that was never read".into());
-        }
-        let ended = self.ended_before;
-        let waits = |source: &Source| match *source {
-            Source::Read(order) => order >= ended,
-            Source::Link(at) => at > now,
-        };
-        if into.len() > first + 1 {
-            into[first..].sort_unstable();
-        }
-        let mut end = first;
-        for index in first..into.len() {
-            let source = into[index];
-            if waits(&source) && (end == first || into[end - 1] != source) {
-                into[end] = source;
-                end += 1;
-            }
-        }
-        into.truncate(end);
-        Items::since(first, into)
-    }
-
-    /// Ends the call at `now`, and exchanges its records for `call`, the records of an earlier call. `delivered` is the
-    /// data that a read delivered to the host. If `buffered`, the layer must hold the data that the host wrote.
-    pub fn close(&mut self, now: Nanos, delivered: &[(u32, Data)], buffered: bool, call: &mut Call) {
-        call.clear();
-        std::mem::swap(&mut self.call, call);
-        self.resolve_joins(now);
-        let unresolved = std::mem::take(&mut self.unresolved);
-        for program in unresolved.chunk_by(|one, other| one.0 == other.0) {
-            let wanted = program.iter().map(|&(_, wanted)| wanted);
-            call.noted[program[0].0 as usize].sources = self.gather(wanted, now, &mut call.sources);
-        }
-        self.unresolved = unresolved;
-        self.unresolved.clear();
-        let mut pieces = std::mem::take(&mut self.pieces);
-        call.promise.clear();
-        let Promise { sources, stored } = &mut call.promise;
+        let mut sources = std::mem::take(&mut self.call.promise.sources);
+        let pieces = std::mem::take(&mut self.pieces);
+        sources.clear();
         let origins = delivered.iter().map(|(_, data)| data.origin).chain(pieces.iter().map(|&(_, origin)| origin));
-        self.gather(origins.map(Wanted::Origin), now, sources);
-        let lost = pieces.iter().find(|(piece, _)| buffered && !self.kept.contains(&piece.content));
+        let only = if delivered.len() + pieces.len() == 1 { origins.clone().next() } else { None };
+        if !only.is_some_and(|origin| self.gather_one(Wanted::Origin(origin), now, &mut sources)) {
+            self.gather(origins.map(Wanted::Origin), now, &mut sources);
+        }
+        let is_kept = |content: u64| {
+            let index = content.checked_sub(self.contents_before + 1);
+            index.is_some_and(|index| self.kept.get(index as usize) == Some(&true))
+        };
+        let lost = pieces.iter().find(|(piece, _)| buffered && !is_kept(piece.content));
         if let Some(&(Stored { lsn, .. }, _)) = lost {
             self.accuse(format!("logical subpage {lsn} is written, but neither kept in memory nor programmed"));
         }
-        stored.extend(pieces.drain(..).map(|(piece, _)| piece));
-        self.pieces = pieces;
+        self.call.promise.stored.clear();
+        self.call.promise.stored.extend(pieces.iter().map(|&(piece, _)| piece));
+        (self.call.promise.sources, self.pieces) = (sources, pieces);
+        self.call.violation = self.violation.take();
+        self.pieces.clear();
         self.marks.clear();
-        self.own_reads.clear();
+        if !self.own_reads.is_empty() {
+            self.own_reads.clear();
+        }
         self.kept.clear();
         (self.contents_before, self.pieces_end) = (self.contents, 0);
-        call.violation = self.violation.take();
     }
 
-    /// Resolves joins of this call, so that later calls need not follow chains.
-    #[inline]
-    fn resolve_joins(&mut self, now: Nanos) {
-        let made = self.made;
-        let first = std::mem::replace(&mut self.flat, made) + 1;
-        for id in first.max(made.saturating_sub(WINDOW as u32 - 1))..=made {
-            if let Waits::Both(..) = self.origins[id as usize % WINDOW].waits {
-                let mut sources = std::mem::take(&mut self.resolved);
-                self.gather([Wanted::Origin(id)].into_iter(), now, &mut sources);
-                self.origins[id as usize % WINDOW].waits = match sources.as_slice() {
-                    [] => Waits::Nothing,
-                    [one] => Waits::One(*one),
-                    all => Waits::Many(all.into()),
-                };
-                sources.clear();
-                self.resolved = sources;
-            }
-        }
+    /// The records of the call that ended.
+    pub fn call(&mut self) -> &mut Call {
+        &mut self.call
     }
 
     /// Stops recording until [`Self::restart`], except for forgotten subpages.
@@ -561,6 +534,7 @@ impl Ledger {
         self.places.clear();
         (self.contents_before, self.pieces_end) = (self.contents, 0);
         self.violation = None;
+        self.before = [0; 3];
         (self.next, self.ended_before, self.barrier, self.active) = (next, next, next, true);
     }
 }

@@ -1,8 +1,7 @@
 //! Slices of whole pages: copies for collection, and programs that fill a new drive. A slice has the effects of a read
 //! or program for each page.
 //!
-//! Ignored: runs in which an operation may fail, be verified or be rolled back, which must read and program page by
-//! page.
+//! Ignored: runs in which an operation may fail or be rolled back, which must read and program page by page.
 
 use super::flash::wanted_bytes;
 use super::ledger::Over;
@@ -30,10 +29,10 @@ pub struct Copies {
 
 /// The side of an [`Io`] for logs, which program and copy many pages at a time.
 pub trait SliceIo {
-    /// True if operations only count: none is timed, verified or rolled back, and none can fail.
+    /// True if operations only count: none is timed or rolled back, and none can fail.
     fn only_counts(&self) -> bool;
 
-    /// True if pages may be copied and programmed in slices: operations may be timed, but none is verified or rolled
+    /// True if pages may be copied and programmed in slices: operations may be timed and verified, but none is rolled
     /// back, and none can fail.
     fn takes_slices(&self) -> bool;
 
@@ -79,7 +78,8 @@ impl SliceIo for Io {
 
     #[inline]
     fn takes_slices(&self) -> bool {
-        let observed = self.is_checked() || self.undo.is_some() || self.guard.is_some();
+        let mutates = self.is_checked() && self.ledger.as_ref().is_some_and(|ledger| ledger.mutates());
+        let observed = mutates || self.undo.is_some() || self.guard.is_some();
         !observed && self.nand.takes_slices()
     }
 
@@ -221,7 +221,7 @@ impl Io {
     #[inline(never)]
     fn plan_copies(&mut self, copies: Copies) {
         let Copies { from, mut pages, to, single, safe } = copies;
-        let (nand, plan) = (&self.nand, &mut self.plan);
+        let (nand, plan, ledger) = (&self.nand, &mut self.plan, &mut self.ledger);
         let (part, geometry, turns) = (nand.part(), nand.geometry(), nand.has_stripes());
         let ((victim, first), (block, next)) = (nand.place(from), nand.place(to));
         let (bytes, senses_single) = (part.sensed_bytes(), nand.is_single(nand.block_of(from)));
@@ -260,6 +260,10 @@ impl Io {
             };
             let program = Operation { page: page_to as u16, after: arrived, under_way, ..of_program };
             plan.operations.push(program);
+            if let Some(ledger) = ledger {
+                let flash = nand.operations() + 1 + 2 * u64::from(number);
+                ledger.copy(nand, &read, &program, [from + place, to + number], flash);
+            }
         }
     }
 }

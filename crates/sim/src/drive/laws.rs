@@ -8,18 +8,16 @@ use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::RequestKind;
 use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_ftl_api::Guarantee;
-use palimpsest_ftl_api::plan::ledger::{Call, Ledger, Mutation};
+use palimpsest_ftl_api::plan::ledger::{Ledger, Mutation};
 
 /// The guarantee of a layer.
 pub(super) struct Laws {
     pub(super) guarantee: Guarantee,
-    /// Promise of the present call, and memory of its records.
-    call: Call,
 }
 
 impl Laws {
     pub(super) fn new(guarantee: Guarantee) -> Self {
-        Laws { guarantee, call: Call::default() }
+        Laws { guarantee }
     }
 }
 
@@ -51,19 +49,20 @@ impl Drive {
     #[inline]
     pub(super) fn close_call(&mut self) {
         if let (Some(ledger), Some(causality)) = (&mut self.io.ledger, &mut self.engine.causality) {
-            let (now, call) = (self.io.present.now, &mut self.laws.call);
-            ledger.close(now, self.io.host.delivered(), causality.is_buffered(), call);
+            let now = self.io.present.now;
+            ledger.close(now, self.io.host.delivered(), causality.is_buffered());
             if self.io.present.directives.zone == ZoneAction::Finish {
+                let call = ledger.call();
                 call.promise.stored.extend_from_slice(&call.stored);
             }
-            causality.accept(call, ledger, now);
+            causality.accept(ledger, now);
         }
     }
 
     /// Registers the planned request `id` with the check.
     pub(super) fn pledge(&mut self, id: u32, kind: RequestKind, is_forced: bool) {
-        let promise = &self.laws.call.promise;
-        let Some(causality) = &mut self.engine.causality else { return };
+        let (Some(causality), Some(ledger)) = (&mut self.engine.causality, &mut self.io.ledger) else { return };
+        let promise = &ledger.call().promise;
         match kind {
             RequestKind::Read => causality.read(id, promise),
             // The records of a file system name other addresses than those of the host.
@@ -78,7 +77,7 @@ impl Drive {
             }
             RequestKind::Trim => {}
         }
-        self.laws.call.promise.clear();
+        ledger.call().promise.clear();
     }
 
     /// Verifies request `id` when the drive completes it, because the host's own time would hide an early completion.

@@ -3,12 +3,13 @@
 //!
 //! Ignored: references to operations that have ended.
 
-use super::{Barrier, Items, Ledger, Plan, Read, Seen, Source, WINDOW, Waits};
+use super::origins::Waits;
+use super::{Barrier, Ledger, Plan, Read, Seen, Source};
 use palimpsest_flash::nand::{Nand, SubpageMask, first_subpages};
 
 // States are stored before a ledger is active.
 palimpsest_flash::state!(Ledger { contents, forgotten } built {
-    origins, made, flat, next, contents_before, whole_reads, call, unresolved, resolved, marks, cells, own_reads,
+    origins, made, joins, next, contents_before, reprograms, whole_reads, call, before, unresolved, resolved, marks, cells, own_reads,
     places, pieces, pieces_end, kept, violation, ended_before, barrier, held, active, mutation, copying, plantable
 });
 
@@ -19,7 +20,7 @@ impl Ledger {
         self.resolve(self.cells.origin(psn), &mut sources);
         let reads = sources.into_iter().filter_map(|source| match source {
             Source::Read(order) => Some(order),
-            Source::Link(_) => None,
+            Source::Program(_) | Source::Link(_) => None,
         });
         reads.max()
     }
@@ -64,12 +65,6 @@ impl Ledger {
         }
     }
 
-    /// `origin`, which waits for `waits` from now on.
-    pub(super) fn now_waits(&mut self, origin: u32, waits: Waits) -> u32 {
-        self.origins[origin as usize % WINDOW].waits = waits;
-        origin
-    }
-
     /// Records that the layer found the place of logical subpage `lsn` in its own bytes in physical subpage `psn`, read
     /// in this call.
     pub(in super::super) fn found(&mut self, lsn: u32, psn: u32) {
@@ -98,7 +93,7 @@ impl Ledger {
             return;
         }
         let width = nand.geometry().subpages_per_page;
-        if asked == first_subpages(width) && nand.part().nop > 1 {
+        if self.reprograms && asked == first_subpages(width) {
             self.whole_reads.insert(ppn, 0);
         }
         for psn in (0..width).filter(|index| found >> index & 1 == 1).map(|index| ppn * width + index) {
@@ -118,29 +113,25 @@ impl Ledger {
         }
     }
 
-    /// Operations that must have started before the next operation changes `block`; with `all`, reads of the block too.
-    pub(super) fn behind(&mut self, block: u32, all: bool) -> Items {
-        let (from, first) = (self.ended_before, self.call.orders.len());
-        if all {
-            self.cells.take_reads(block, from, &mut self.call.orders);
-        }
-        self.call.orders.extend(self.cells.change(block, self.next, from));
-        Items::since(first, &self.call.orders)
-    }
-
     /// All operations planned from now on are behind a barrier.
     pub(in super::super) fn begin_barrier(&mut self) {
         self.barrier = self.next;
     }
 
-    pub(super) fn barrier_of(&self, plan: &Plan) -> Barrier {
-        Barrier { gate: plan.barrier, until: self.barrier }
+    /// Records the barrier that the next operation must follow; false if there is none.
+    pub(super) fn bar(&mut self, plan: &Plan) -> bool {
+        let barrier = Barrier { gate: plan.barrier, until: self.barrier };
+        // Hold-up energy programs protected data.
+        let counts = !plan.protected && (!barrier.gate.is_none() || barrier.until > self.ended_before);
+        if counts {
+            self.call.barriers.push((self.call.noted.len() as u32, barrier));
+        }
+        counts
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Call;
     use super::*;
     use crate::plan::port::Piece;
     use crate::plan::{Cause, Erase, Io, ParityIo, Program};
@@ -196,8 +187,9 @@ mod tests {
         program(&mut io, lost, 8, new);
         let copied = loaded(&mut io, lost);
         program(&mut io, 3, 8, copied);
-        let mut call = Call::default();
-        io.ledger.as_mut().expect("a ledger").close(0, &[], false, &mut call);
+        let ledger = io.ledger.as_mut().expect("a ledger");
+        ledger.close(0, &[], false);
+        let call = ledger.call();
         let stored = call.stored.iter().filter(|piece| piece.lsn == 8);
         let contents: Vec<u64> = stored.map(|piece| piece.content).collect();
         assert_eq!(contents, [contents[0]; 2], "a copy is as new as what it was made of");

@@ -7,11 +7,13 @@ use super::super::operations::OperationKind;
 use super::super::{Cause, Gate, Operation};
 use palimpsest_flash::units::Nanos;
 
-/// An event that data waits for.
+/// An event that an operation or request waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
-    /// The end of the read with this number in the plan.
+    /// The arrival of the data of the read with this number in the plan.
     Read(u64),
+    /// The end of the program with this number in the plan.
+    Program(u64),
     /// The arrival over the host link, at this time.
     Link(Nanos),
 }
@@ -34,42 +36,50 @@ pub struct Barrier {
     pub until: u64,
 }
 
-/// Consecutive entries of one of the lists of a [`Call`].
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Items {
-    /// The first entry.
-    pub first: u32,
-    /// Number of entries.
-    pub count: u32,
-}
-
-/// An operation of the plan with its effect on data. The items are empty where the kind of operation has none.
-#[derive(Debug, Clone, Copy)]
-pub struct Noted {
+/// An operation by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Named {
+    /// Number of the flash operation.
+    pub number: u64,
+    /// Block of the drive.
+    pub block: u32,
+    /// Page within the block.
+    pub page: u16,
     /// Kind of the operation.
     pub kind: OperationKind,
     /// Why the operation is planned.
     pub cause: Cause,
-    /// Page within the block.
-    pub page: u16,
-    /// Block of the drive.
-    pub block: u32,
-    /// Number of the flash operation.
-    pub number: u64,
-    /// Of a read: the read that located the data, in a map kept in flash.
-    pub located: Option<Source>,
-    /// In [`Call::sources`], of a program: events that the data waits for.
-    pub sources: Items,
-    /// In [`Call::stored`]: logical subpages that a program stores; none if the program fails.
-    pub stored: Items,
-    /// In [`Call::held`]: logical subpages that an erase or program destroys: in its page, or in the whole block if a
-    /// program begins a pass.
-    pub held: Items,
-    /// In [`Call::orders`]. Of a read: the programs that stored the data. Of others: operations that must have started
-    /// before, which are the last change of the block, and reads of the changed content.
-    pub orders: Items,
-    /// The barrier that an erase must follow, and a program that stores records of a file system or destroys data.
-    pub barrier: Barrier,
+}
+
+/// The place of an operation among the planned ones of its block since the run is timed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Turn {
+    /// Of a read: earlier operations that changed the block's content. Of others: earlier programs and erases.
+    pub changes: u32,
+    /// Of an operation that changes the block's content: earlier reads; 0 for others.
+    pub reads: u32,
+}
+
+/// An operation of the plan with its effect on data. Its entries in a list end where those of the next operation begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Noted {
+    pub named: Named,
+    pub turn: Turn,
+    /// First entry in [`Call::sources`], counted from the first call: events that must have happened. Of a read: the
+    /// programs that stored the data, and the read that located the data in a map kept in flash. Of a program: events
+    /// that the data waits for.
+    pub sources: u32,
+    /// First entry in [`Call::stored`], counted alike: logical subpages that a program stores; none if the program
+    /// fails.
+    pub stored: u32,
+    /// First entry in [`Call::held`], counted alike: logical subpages that an erase or program destroys: in its page,
+    /// or in the whole block if a program begins a pass.
+    pub held: u32,
+    /// True for an operation that changes the content of the block's pages.
+    pub destroys: bool,
+    /// True if [`Call::barriers`] has the barrier that the operation must follow: an erase, and a program that stores
+    /// records of a file system or destroys data.
+    pub barred: bool,
 }
 
 /// The promise of a completed request.
@@ -92,41 +102,25 @@ pub struct Call {
     pub stored: Vec<Stored>,
     /// Logical subpages that are destroyed and were not forgotten, each with the number of its program.
     pub held: Vec<(u32, u64)>,
-    /// Numbers of operations in the plan.
-    pub orders: Vec<u64>,
+    /// Barriers that operations must follow, each with the index of the operation.
+    pub barriers: Vec<(u32, Barrier)>,
     /// Promise of the request.
     pub promise: Promise,
     /// A contradiction within the call.
     pub violation: Option<String>,
 }
 
-impl Items {
-    /// The entries of `list` from `first` on.
-    #[inline]
-    pub(super) fn since<T>(first: usize, list: &[T]) -> Self {
-        Items { first: first as u32, count: (list.len() - first) as u32 }
-    }
-}
-
 impl Noted {
-    /// `operation` under flash operation `number`, without effect on data.
-    #[inline]
-    pub(super) fn of(operation: &Operation, number: u64) -> Self {
-        let none = Items::default();
-        Noted {
-            kind: operation.kind,
-            cause: operation.cause,
-            page: operation.page,
-            block: operation.block,
-            number,
-            located: None,
-            sources: none,
-            stored: none,
-            held: none,
-            orders: none,
-            barrier: Barrier::default(),
-        }
-    }
+    /// A read without effect.
+    pub const NOTHING: Noted = Noted {
+        named: Named { number: 0, block: 0, page: 0, kind: OperationKind::Read, cause: Cause::Host },
+        turn: Turn { changes: 0, reads: 0 },
+        sources: 0,
+        stored: 0,
+        held: 0,
+        destroys: false,
+        barred: false,
+    };
 }
 
 impl Promise {
@@ -144,7 +138,7 @@ impl Call {
         self.sources.clear();
         self.stored.clear();
         self.held.clear();
-        self.orders.clear();
+        self.barriers.clear();
     }
 }
 

@@ -14,6 +14,7 @@ use palimpsest_flash::rng::Rng;
 use palimpsest_flash::state::State;
 use palimpsest_ftl_api::keys::Value;
 use palimpsest_ftl_api::plan::PowerIo;
+use palimpsest_ftl_api::plan::ledger::{Ledger, Noted, Source, Stored};
 use palimpsest_ftl_api::plan::operations::{Operation, Program};
 use palimpsest_ftl_api::plan::under_way;
 use palimpsest_ftl_api::settings::Settings;
@@ -89,6 +90,10 @@ struct Planned {
     operations: Vec<Operation>,
     links: Vec<(Gate, Gate)>,
     follows: Vec<(u32, Program)>,
+    /// What the ledger recorded of a checked case.
+    noted: Vec<Noted>,
+    sources: Vec<Source>,
+    stored: Vec<Stored>,
 }
 
 impl Plans {
@@ -103,6 +108,17 @@ impl Plans {
         }
         io.plan.clear();
         self.planned.operations.extend_from_slice(&taken);
+        if let Some(ledger) = &mut io.ledger {
+            ledger.close(0, &[], false);
+            let call = ledger.call();
+            assert_eq!(call.violation, None);
+            self.planned.noted.append(&mut call.noted);
+            self.planned.sources.append(&mut call.sources);
+            self.planned.stored.append(&mut call.stored);
+            call.clear();
+            let running: usize = self.running.iter().map(Vec::len).sum();
+            ledger.ended_before((self.planned.operations.len() - taken.len() - running) as u64);
+        }
         self.running.push_back(taken);
         while self.running.len() > self.most
             && let Some(oldest) = self.running.pop_front()
@@ -150,6 +166,11 @@ fn state(case: &Case, in_slices: bool) -> (Vec<u8>, Planned, bool) {
         io.plan.meter(io.nand.counters());
     }
     let most = plans.unwrap_or_default();
+    if plans.is_some() && seed % 7 > 2 {
+        let mut ledger = Ledger::new(io.nand(), None);
+        ledger.restart(0);
+        io.ledger = Some(Box::new(ledger));
+    }
     let mut plans = Plans { most, running: VecDeque::new(), links: Vec::new(), planned: Planned::default() };
     let units = geometry.subpages() as u32 / unit_subpages * 21 / 28;
     let mut log_settings = LogSettings::new(settings);
