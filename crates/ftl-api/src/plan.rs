@@ -310,15 +310,6 @@ impl Io {
         }
     }
 
-    /// Prefetches the memory of [`Self::load_subpage`] for physical subpage `psn`, except bytes.
-    #[inline]
-    pub fn prefetch_content(&self, psn: u32) {
-        self.nand.prefetch_content(psn);
-        if let Some(ledger) = &self.ledger {
-            ledger.prefetch(psn);
-        }
-    }
-
     /// Keeps `data` in memory beyond the present request. Each pin needs one [`Self::unpin`].
     #[inline]
     pub fn pin(&mut self, data: Data) {

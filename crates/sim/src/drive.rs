@@ -136,6 +136,13 @@ impl Drive {
         self.flight.outstanding
     }
 
+    /// Prefetches the content and the records of physical subpage `psn`, except bytes.
+    #[inline]
+    pub fn prefetch_content(&self, psn: u32) {
+        self.io.nand.prefetch_content(psn);
+        self.io.ledger.iter().for_each(|ledger| ledger.prefetch(psn));
+    }
+
     /// Passes `command` to the layer, without time, verifier and read-ahead, and journals its writes and trims. A trim
     /// must cover whole units.
     ///

@@ -165,7 +165,7 @@ impl Ledger {
 
     /// Prefetches the records of physical subpage `psn`.
     #[inline]
-    pub(super) fn prefetch(&self, psn: u32) {
+    pub fn prefetch(&self, psn: u32) {
         self.cells.prefetch(psn);
     }
 

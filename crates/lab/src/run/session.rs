@@ -197,7 +197,7 @@ impl<'a> Session<'a> {
         if !soon {
             self.verifier.shadow.expect(self.tally.subpage_of(extent.sector));
         } else if let Some(psn) = self.drive.ftl.locate_ahead(extent) {
-            self.drive.io.prefetch_content(psn);
+            self.drive.prefetch_content(psn);
         }
     }
 

@@ -9,8 +9,9 @@ use palimpsest_flash::nand::{Nand, SubpageMask, first_subpages};
 
 // States are stored before a ledger is active.
 palimpsest_flash::state!(Ledger { contents, forgotten } built {
-    origins, made, joins, next, contents_before, reprograms, whole_reads, call, before, unresolved, resolved, marks, cells, own_reads,
-    places, pieces, pieces_end, kept, violation, ended_before, barrier, held, active, mutation, copying, plantable
+    origins, made, joins, next, contents_before, reprograms, whole_reads, call, before, unresolved, resolved, marks,
+    cells, own_reads, places, pieces, pieces_end, kept, violation, ended_before, barrier, held, active, mutation,
+    copying, plantable
 });
 
 impl Ledger {

@@ -1,5 +1,5 @@
-//! Rules of order that decide ties, each where a wrong engine gives another time: which of two events comes first, which
-//! die gets the bus, which operations form a group. Ignored: rules of layers, such as the choice of a victim.
+//! Rules of order that decide ties, each where a wrong engine gives another time: which of two events comes first,
+//! which die gets the bus, which operations form a group. Ignored: rules of layers, such as the choice of a victim.
 
 use super::*;
 
