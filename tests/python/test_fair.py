@@ -115,6 +115,15 @@ def test_a_run_that_ended_early_is_named() -> None:
 
 
 @pytest.mark.contract
+def test_totals_of_runs_of_different_length_are_not_ranked() -> None:
+    short, long = apart(page={}, mga={"workload": "rw=randwrite,bs=4k,n=5000"})
+    for runs, silenced in (([short, long], True), ([short, short], False)):
+        found_in = fair.labelled(zip("ab", runs, strict=True))
+        assert ("work" in {each.rule for each in found_in}) is silenced
+        assert ("energy_uj" in fair.silenced(each for each in found_in if each.rule == "work")) is silenced
+
+
+@pytest.mark.contract
 def test_conditions_without_a_key_are_said() -> None:
     runs = {"page": {"ftl": "page"}, "cached": {"ftl": "dftl"}, "whole": {"ftl": "dftl", "ftl.cmt": "64MiB"}}
     checks = found(compared(runs, workload=f"{ERASING},random_distribution=zipf:1.2"))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..result import Result
 from . import conditions, load
-from .contenders import ALL, LIFE, TIMES, WRITES, Contender, Field, Finding, Found, contenders
+from .contenders import ALL, LIFE, TIMES, TOTALS, WRITES, Contender, Field, Finding, Found, contenders
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -51,6 +51,7 @@ RULES: tuple[Rule, ...] = (
     Rule("fidelity", "fidelity", ALL, conditions.fidelity),
     Rule("payload", "payload and checks", ("sim",), conditions.payload),
     Rule("length", "runs to the last request", ALL, conditions.length),
+    Rule("work", "numbers of requests served", TOTALS, conditions.work, silences=True),
     Rule("handles", "handles that the workload names", (*TIMES, *WRITES), load.handles, of_run=True),
     Rule("idle", "a drive that is busy enough to show a policy", TIMES, load.idle, of_run=True),
     Rule("open blocks", "spare blocks for each open block", (*TIMES, *WRITES), load.open_blocks, of_run=True),

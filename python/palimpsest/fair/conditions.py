@@ -20,6 +20,8 @@ _FEATURES = ("ftl.rain", "ftl.checkpoint", "ftl.patrol", "ftl.slc_fixed", "ftl.s
 _OTHER = ("ecc.", "faults.", "sim.", "controller.", "buffer.", "host.")
 _NOTABLE = 1.1
 """Least ratio of spare space or DRAM that is said."""
+_SAME_WORK = 1.01
+"""Largest ratio of numbers of requests whose totals compare."""
 
 
 def _promise(of: Contender) -> tuple[str, str] | None:
@@ -190,3 +192,16 @@ def length(field: Field) -> Found | None:
     if not said:
         return None
     return Found("unfair", f"Runs ended early ({'; '.join(said)}).", labels=tuple(dict.fromkeys([*short, *worn])))
+
+
+def work(field: Field) -> Found | None:
+    """Contenders served different numbers of requests, as runs do that end once their figures are known."""
+    served = {each.label: sum((each.result.get("requests") or {}).values()) for each in field.all}
+    if not min(served.values()) or max(served.values()) <= _SAME_WORK * min(served.values()):
+        return None
+    least, most = min(served, key=served.__getitem__), max(served, key=served.__getitem__)
+    return Found(
+        "said",
+        f"{most} served {served[most]:,} requests and {least} {served[least]:,}: totals of a run, such as erases and "
+        "energy, do not compare.",
+    )

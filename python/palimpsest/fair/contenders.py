@@ -21,6 +21,7 @@ WRITES = (
     "lifetime", "endurance",
 )  # fmt: skip
 LIFE = ("lifetime", "endurance")
+TOTALS = ("flash", "merge", "padding_bytes", "energy_uj")
 ALL = (*TIMES, *WRITES, "mapping")
 """Tables of figures that a rule may name."""
 

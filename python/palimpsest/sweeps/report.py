@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from .. import fair
 from .. import page as shell
 from ..charts.common import Specification
 from ..intervals import t_quantile
-from ..metrics import best, is_silenced, metric_of, unit
+from ..metrics import Metric, best, is_silenced, metric_of, unit
 from ..page import Section, details, escape, row, table
 from ..result import flatten
 from . import charts, fleet
@@ -27,6 +28,18 @@ MOST_NOTES = 50
 FRAGMENT_ROWS = 30
 
 
+def _marks(sweep: FinishedPoints, metric: Metric, values: Sequence[float | None]) -> list[bool]:
+    """Marks the points of the configurations whose mean over the seeds is the best."""
+    axes = [axis for axis in sweep.axes if axis != "seed"]
+    keys = [tuple(axis_text(point.axes.get(axis)) for axis in axes) for point in sweep]
+    groups: dict[tuple[str, ...], list[float]] = {}
+    for key, value in zip(keys, values, strict=True):
+        groups.setdefault(key, []).extend([] if value is None else [value])
+    means = [fmean(found) if found else None for found in groups.values()]
+    marked = dict(zip(groups, best(metric, means), strict=True))
+    return [marked[key] and value is not None for key, value in zip(keys, values, strict=True)]
+
+
 def _rows(sweep: FinishedPoints, most: int) -> str:
     """The table of points as HTML."""
     metrics = key_metrics(sweep)
@@ -35,7 +48,7 @@ def _rows(sweep: FinishedPoints, most: int) -> str:
     values = list(zip(*of_points, strict=True))
     silent = fair.silenced(checks(sweep))
     marks = [
-        [False] * len(found) if is_silenced(metric.path, silent) else best(metric, found)
+        [False] * len(found) if is_silenced(metric.path, silent) else _marks(sweep, metric, found)
         for metric, found in zip(metrics, values, strict=True)
     ]
     axes = sweep.named
