@@ -199,7 +199,8 @@ def work(field: Field) -> Found | None:
     served = {each.label: sum((each.result.get("requests") or {}).values()) for each in field.all}
     if not min(served.values()) or max(served.values()) <= _SAME_WORK * min(served.values()):
         return None
-    least, most = min(served, key=served.__getitem__), max(served, key=served.__getitem__)
+    least = min(served, key=served.__getitem__)
+    most = max(served, key=served.__getitem__)
     return Found(
         "said",
         f"{most} served {served[most]:,} requests and {least} {served[least]:,}: totals of a run, such as erases and "

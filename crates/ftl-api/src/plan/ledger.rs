@@ -289,7 +289,8 @@ impl Ledger {
     /// that the layer itself does not see.
     pub(super) fn copy(&mut self, nand: &Nand, read: &Operation, program: &Operation, pages: [u32; 2], number: u64) {
         let width = nand.geometry().subpages_per_page;
-        let (order, index) = (self.next, self.call.noted.len() as u32);
+        let order = self.next;
+        let index = self.call.noted.len() as u32;
         let [from, to] = pages.map(|ppn| ppn * width);
         let mut of_read = self.noted(read, number);
         let mut of_program = self.noted(program, number + 1);
@@ -499,7 +500,8 @@ impl Ledger {
         }
         self.call.promise.stored.clear();
         self.call.promise.stored.extend(pieces.iter().map(|&(piece, _)| piece));
-        (self.call.promise.sources, self.pieces) = (sources, pieces);
+        self.call.promise.sources = sources;
+        self.pieces = pieces;
         self.call.violation = self.violation.take();
         self.pieces.clear();
         self.marks.clear();

@@ -1,4 +1,4 @@
-//! Messages on broken laws: what happened too early, what had to come first, and the last events before.
+//! Messages on broken laws: the early event, the event that had to come first, and the last events before.
 //!
 //! Ignored: operations that left the check, of which only the end is known.
 

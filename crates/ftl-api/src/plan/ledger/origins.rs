@@ -165,7 +165,8 @@ impl Ledger {
         }
         let made = [sources.len(), self.call.stored.len(), self.call.held.len()];
         self.before.iter_mut().zip(made).for_each(|(before, made)| *before = before.wrapping_add(made as u32));
-        (self.call.noted, self.call.sources) = (noted, sources);
+        self.call.noted = noted;
+        self.call.sources = sources;
         self.unresolved = unresolved;
         self.unresolved.clear();
     }

@@ -21,9 +21,8 @@ fn order(bench: &mut Bench) -> Vec<u32> {
 fn a_gate_keeps_the_place_of_its_time() {
     let late = 2 * READ;
     let mut bench = Bench::new(&settings());
-    let mut gate = Gate::NONE;
     let first = bench.at(0, |io| {
-        gate = io.present.gate;
+        let gate = io.present.gate;
         read(io, 0, Gate::NONE);
         io.plan.delay(gate, late);
     });
@@ -72,9 +71,9 @@ fn dies_released_together_take_the_bus_in_order_of_planning() {
     }
 }
 
-/// The command of a read goes before the data of another die, which it does not delay, and holds up data behind it.
+/// The command of a read goes before the data of another die: data on the bus is not delayed, data behind is.
 #[test]
-fn a_command_goes_before_data_and_delays_what_is_behind() {
+fn a_command_goes_before_data_and_delays_later_data() {
     let mut bench = Bench::of(&settings(), 2, 1);
     let during = COMMAND + SENSE + 1_000;
     let first = bench.at(0, |io| read(io, 0, Gate::NONE));
@@ -85,7 +84,7 @@ fn a_command_goes_before_data_and_delays_what_is_behind() {
     assert_eq!(ended[second as usize], READ + COMMAND + TRANSFER);
 }
 
-/// Programs and erases wait in one queue of a plane: an erase at its head keeps the program behind it from a group.
+/// Programs and erases wait in one queue of a plane: an erase at the head keeps later programs from a group.
 #[test]
 fn an_erase_at_the_head_prevents_a_group_of_programs() {
     let ends = |erases: bool| {
@@ -121,7 +120,7 @@ fn an_end_starts_other_dies_before_its_own() {
     assert_eq!(ended[own], 2 * PROGRAMMED + COMMAND + TRANSFER);
 }
 
-/// The bound of a program behind another one of its block begins when that one starts.
+/// The bound of a program begins when the program before on the block starts.
 #[test]
 fn a_program_behind_another_waits_from_the_start_of_that() {
     let bound = 350_000;
@@ -138,7 +137,7 @@ fn a_program_behind_another_waits_from_the_start_of_that() {
     assert_eq!(ended[programs[1]], started + PROGRAMMED + READ + PROGRAMMED);
 }
 
-/// Programs that end together free their room in one event, and complete their requests in it.
+/// Programs that end together free room and complete requests in one event.
 #[test]
 fn a_group_frees_its_room_at_once() {
     let mut bench = Bench::of(&SimSettings { multi_plane: MultiPlane::Waiting, ..settings() }, 1, 2);
@@ -159,7 +158,7 @@ fn a_group_frees_its_room_at_once() {
     assert_eq!(freed, [(4, 3)]);
 }
 
-/// A block is free for plans once its erase is planned; its programs start after the erase.
+/// A block is free for plans once the erase is planned; later programs start after the erase.
 #[test]
 fn a_planned_erase_frees_its_block_for_later_plans() {
     let mut bench = Bench::new(&settings());
